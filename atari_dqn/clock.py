@@ -11,6 +11,9 @@ from dataclasses import dataclass, field
 
 from atari_dqn.types import StateDict
 
+FRAMES_PER_SECOND = 60
+"""The frame rate of the console: 59.92 exactly, 60 by convention."""
+
 
 def frames_to_steps(frames: int, *, frame_skip: int) -> int:
     """Compute the number of agent steps that cover `frames` emulator frames, rounded up."""

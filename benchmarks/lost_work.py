@@ -22,7 +22,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from atari_dqn.run.checkpoint.store import CheckpointStore, read_manifest
+from atari_dqn.run.checkpoint.manifest import read_manifest
+from atari_dqn.run.checkpoint.store import CheckpointStore
 from atari_dqn.run.directory import RunDirectory
 from hardware import circumstances
 

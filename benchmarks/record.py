@@ -8,13 +8,13 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+from atari_dqn.clock import FRAMES_PER_SECOND
 from atari_dqn.evaluation.frozen_agent import game_info
 from atari_dqn.evaluation.traces import Tracer
 from atari_dqn.files.atomic import write_json_atomically
 from atari_dqn.record.playback import playback
 from atari_dqn.record.recorder import recording_of
 from atari_dqn.record.recording import RecordedGame, Recording, Source, VideoOptions
-from atari_dqn.record.video import FRAMES_PER_SECOND
 from atari_dqn.record.video_rendering import render
 from atari_dqn.rng import numpy_stream
 from atari_dqn.run.scores import EvaluationEpisode

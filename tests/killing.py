@@ -19,7 +19,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from atari_dqn.run.checkpoint.store import CheckpointStore, read_manifest
+from atari_dqn.run.checkpoint.manifest import read_manifest
+from atari_dqn.run.checkpoint.store import CheckpointStore
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.train.resumption import resume_point
 from atari_dqn.verify.checks import check_run

@@ -25,7 +25,7 @@ def read_table(path: Path) -> pl.DataFrame:
     """
     data = whole_lines(path)
     header = data.split(b"\n", 1)[0].decode(errors="replace").split(",")
-    words = {column.name for column in TABLES[path.stem] if column.unit in ("word", "hash")}
+    words = {column.name for column in TABLES[path.stem] if column.is_text}
     names = [FORMER_NAMES.get(name, name) for name in header]
     types = {
         name: pl.String if name in words else pl.Int64 if name in _INTEGERS else pl.Float64 for name in names

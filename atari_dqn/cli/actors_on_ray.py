@@ -47,7 +47,7 @@ def actors_at(on: str, address: str | None, spec: Spec, path: Path) -> Iterator[
         yield local_actors
         return
     with interrupts_blocked():
-        from atari_dqn.cli.workers import joined_cluster, ray_options
+        from atari_dqn.cli.workers import joined_cluster, on_ray_options
         from atari_dqn.scale.on_ray.actor_room import check_actors_fit, store_bytes
 
     with joined_cluster(address, path, store_bytes=store_bytes(spec)) as cluster:
@@ -59,5 +59,5 @@ def actors_at(on: str, address: str | None, spec: Spec, path: Path) -> Iterator[
         try:
             yield lambda spec: actors_of(spec, game_info(spec), RayCarrier(spec, cluster))
         except (InterruptedRunError, InfrastructureError) as error:
-            error.add_note(f"its actors played on Ray; {ray_options(address)} lets them play there again")
+            error.add_note(f"its actors played on Ray; {on_ray_options(address)} lets them play there again")
             raise

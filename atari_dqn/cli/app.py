@@ -115,7 +115,7 @@ def main() -> None:
         _print_error("\n".join([str(interruption), *getattr(interruption, "__notes__", ())]))
         status = interruption.exit_code
     except OSError as error:
-        status = _status_of(error)
+        status = _report_system_error(error)
     sys.exit(status)
 
 
@@ -132,7 +132,7 @@ def _run(arguments: list[str]) -> int:
     return 0
 
 
-def _status_of(error: OSError) -> int:
+def _report_system_error(error: OSError) -> int:
     """Print the file and the cause of a system error and return the exit code; re-raise other errors."""
     if error.filename == _OUTPUT:
         _discard_output()

@@ -48,8 +48,8 @@ def dashboard(
         raise UserError("dqn dashboard needs nicegui; install it with `pip install 'atari-dqn[dashboard]'`")
     # NiceGUI makes a folder for stored values where it is started; the dashboard stores none.
     os.environ.setdefault("NICEGUI_STORAGE_PATH", os.devnull)
-    from atari_dqn.dashboard.guard import is_loopback
     from atari_dqn.dashboard.server import serve
+    from atari_dqn.machine.loopback import is_loopback
 
     if token is None and not is_loopback(host):
         token = secrets.token_urlsafe(24)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from atari_dqn.cli.options import CheckpointPath, check_outputs, check_run
+from atari_dqn.cli.options import CheckpointPath, check_outputs, check_run, run_of
 from atari_dqn.envs.processes import interrupts_blocked
 from atari_dqn.errors import UserError
 from atari_dqn.formatting import count
@@ -87,7 +87,6 @@ def export(
 
 def _archive_path(path: Path, output: Path | None) -> Path:
     """Return the path of the archive; `UserError` for an archive of an archive, and for another suffix."""
-    from atari_dqn.files.atomic import is_file
     from atari_dqn.run.archive.archive import SUFFIX, is_archive
 
     if is_archive(path):
@@ -95,8 +94,7 @@ def _archive_path(path: Path, output: Path | None) -> Path:
             f"{path}: is an archive already; expected a run or a checkpoint, or --onnx, --hub or --web"
         )
     if output is None:
-        run = path.resolve().parent.parent if is_file(path / "manifest.json") else path.resolve()
-        return Path(f"{run.name}{SUFFIX}")
+        return Path(f"{run_of(path).resolve().name}{SUFFIX}")
     if output.suffix != SUFFIX:
         raise UserError(f"-o: found {str(output)!r}, expected a name that ends in {SUFFIX}")
     return output

@@ -193,15 +193,21 @@ def is_on_ray(on: str, address: str | None, *, plan: bool, status: bool) -> bool
     return found
 
 
+def run_of(path: Path) -> Path:
+    """Return the run directory of one of its checkpoints; any other path as it is."""
+    from atari_dqn.files.atomic import is_file
+
+    return path.resolve().parent.parent if is_file(path / _MANIFEST) else path
+
+
 def check_run(path: Path) -> None:
     """Raise an error if a path is not a run, one of its checkpoints, or an archive."""
-    from atari_dqn.files.atomic import is_file
     from atari_dqn.run.archive.archive import is_archive
     from atari_dqn.run.directory import RunDirectory
 
     if is_archive(path):  # loading it checks every part
         return
-    RunDirectory.open(path.resolve().parent.parent if is_file(path / _MANIFEST) else path)
+    RunDirectory.open(run_of(path))
 
 
 def check_spec(path: Path, overrides: Sequence[str] | None) -> None:

@@ -157,9 +157,9 @@ def _load(path: Path, folder: Path | None) -> tuple[Sweep | None, Path]:
     with interrupts_blocked():
         from atari_dqn.run.sweep.folder import is_sweep
         from atari_dqn.scale.members import load_sweep
-        from atari_dqn.scale.sweep_file import find_sweep
+        from atari_dqn.spec.shipped import find_shipped, shipped_sweeps
 
-    found = find_sweep(path)
+    found = find_shipped(path, shipped_sweeps())
     if not found.is_dir():
         loaded = load_sweep(found)
         return loaded, folder or Path("outputs") / loaded.name

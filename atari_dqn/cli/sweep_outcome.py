@@ -18,15 +18,16 @@ if TYPE_CHECKING:
 
 def conclude(status: SweepStatus, result: SweepResult, signal_number: int | None, options: str = "") -> None:
     """Print the comparison of a complete sweep; raise the error of one that is not complete."""
+    from atari_dqn.cli.workers import continuing
     from atari_dqn.run.sweep.failures import ERRORS
-    from atari_dqn.view.sweep_text import continue_command, failure_lines
+    from atari_dqn.view.sweep_text import failure_lines
 
     folder = status.folder
     if signal_number is not None and result.unfinished:
         error = InterruptedRunError(signal_number)
         error.add_note(
             f"{len(result.unfinished):,} runs are left, and those that ran have been saved; "
-            f"`{continue_command(folder.path, options)}` continues"
+            f"`{continuing('sweep', folder.path, options)}` continues"
         )
         raise error
     if result.finished:

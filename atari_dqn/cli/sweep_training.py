@@ -52,10 +52,9 @@ def train_on_ray(
     plain: bool,
 ) -> None:
     """Train the members that are left on the nodes; a run whose command has ended stops by itself."""
-    from atari_dqn.cli.workers import ray_options, ray_workers
-    from atari_dqn.view.sweep_text import continue_command
+    from atari_dqn.cli.workers import continuing, on_ray_options, ray_workers
 
-    options = ray_options(address)
+    options = on_ray_options(address)
     with ray_workers(
         opened.folder,
         cluster,
@@ -64,7 +63,7 @@ def train_on_ray(
         threads=opened.record.threads,
         jobs=jobs,
         period_seconds=period_seconds,
-        continue_command=continue_command(opened.folder.path, options),
+        continue_command=continuing("sweep", opened.folder.path, options),
     ) as workers:
         _train(opened, workers, plain=plain, options=options)
 

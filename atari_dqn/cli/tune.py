@@ -125,9 +125,10 @@ def _load(path: Path, folder: Path | None) -> tuple[Tune, Path]:
     """Return the tune of a file, or of a folder in which it has begun, and its folder."""
     with interrupts_blocked():
         from atari_dqn.scale.tuning.folder import TuneFolder, is_tune, read_tune_record
-        from atari_dqn.scale.tuning.tune_file import find_tune, load_tune
+        from atari_dqn.scale.tuning.tune_file import load_tune
+        from atari_dqn.spec.shipped import find_shipped, shipped_tunes
 
-    found = find_tune(path)
+    found = find_shipped(path, shipped_tunes())
     if not found.is_dir():
         loaded = load_tune(found)
         return loaded, folder or Path("outputs") / loaded.name

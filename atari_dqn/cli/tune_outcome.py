@@ -23,13 +23,13 @@ def print_outcome(record: TuneRecord, folder: TuneFolder, log: TrialLog) -> None
 
     from rich.console import Console
 
-    from atari_dqn.scale.tuning.ranking import protocol_lines, standing
+    from atari_dqn.scale.tuning.ranking import protocol_lines, read_standing
     from atari_dqn.scale.tuning.table import status_lines
 
     console = Console()
     columns = console.width if console.is_terminal else _PIPE_COLUMNS
-    found = standing(record, folder, log)
-    for line in status_lines(found, protocol_lines(found, folder), log.importance(), columns):
+    standing = read_standing(record, folder, log)
+    for line in status_lines(standing, protocol_lines(standing, folder), log.importance(), columns):
         typer.echo("\n".join(wrap(line, columns)) if console.is_terminal and len(line) > columns else line)
 
 
@@ -45,14 +45,14 @@ def conclude(
 
     `options`: those with which the command that continues is printed.
     """
+    from atari_dqn.cli.workers import continuing
     from atari_dqn.run.sweep.failures import ERRORS
-    from atari_dqn.scale.tuning.ranking import standing
+    from atari_dqn.scale.tuning.ranking import read_standing
     from atari_dqn.scale.tuning.results import write_results
-    from atari_dqn.scale.tuning.table import continue_command
 
-    found = standing(record, folder, log)
-    write_results(found, folder, log.importance())
-    command = f"`{continue_command(str(folder.path), options)}` continues"
+    standing = read_standing(record, folder, log)
+    write_results(standing, folder, log.importance())
+    command = f"`{continuing('tune', folder.path, options)}` continues"
     if result.failure is not None:
         name, failure = result.failure
         output = folder.runs.output(name)
@@ -65,6 +65,6 @@ def conclude(
         error.add_note(f"the runs that ran have been saved; {command}")
         raise error
     print_outcome(record, folder, log)
-    if not found.ranked:
+    if not standing.ranked:
         raise HaltedError("no trial is complete: their reasons are in the table above")
     typer.echo(f"best specs: {folder.best}/*.toml; table: {folder.table}; plot: {folder.plot}")

@@ -39,10 +39,9 @@ def train_on_ray(
     plain: bool,
 ) -> None:
     """Train the trials that are left on the nodes; a run whose command has ended stops by itself."""
-    from atari_dqn.cli.workers import ray_options, ray_workers
-    from atari_dqn.scale.tuning.table import continue_command
+    from atari_dqn.cli.workers import continuing, on_ray_options, ray_workers
 
-    options = ray_options(address)
+    options = on_ray_options(address)
     with ray_workers(
         opened.folder.runs,
         cluster,
@@ -50,7 +49,7 @@ def train_on_ray(
         device=opened.record.device if device == "auto" else device,
         threads=opened.record.tune.threads,
         jobs=jobs,
-        continue_command=continue_command(str(opened.folder.path), options),
+        continue_command=continuing("tune", opened.folder.path, options),
     ) as workers:
         _train(opened, workers, plain=plain, options=options)
 
@@ -61,7 +60,7 @@ def _train(opened: OpenedTune, make_workers: MakeWorkers, *, plain: bool, option
         from atari_dqn.cli.tune_outcome import conclude
         from atari_dqn.scale.tuning.folder import Stopwatch
         from atari_dqn.scale.tuning.progress import TuneProgress
-        from atari_dqn.scale.tuning.ranking import standing
+        from atari_dqn.scale.tuning.ranking import read_standing
         from atari_dqn.scale.tuning.study import TrialLog
         from atari_dqn.scale.tuning.tuner import Tuner
         from atari_dqn.train.interrupt import SignalGuard
@@ -71,7 +70,9 @@ def _train(opened: OpenedTune, make_workers: MakeWorkers, *, plain: bool, option
     log = TrialLog(folder, record.tune, writable=True)
     with SignalGuard() as guard:
         workers = make_workers(reports.append)
-        progress = TuneProgress(lambda: standing(record, folder, log), lambda: workers.running, folder.runs)
+        progress = TuneProgress(
+            lambda: read_standing(record, folder, log), lambda: workers.running, folder.runs
+        )
         with closing(text_view(progress.screen, progress.news, sys.stdout, plain=plain)) as view:
 
             def show() -> None:

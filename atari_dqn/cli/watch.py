@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from atari_dqn.run.directory import RunDirectory
-    from atari_dqn.run.tailing.ending import EndOfRun
+    from atari_dqn.run.tailing.ending import EndDetector
     from atari_dqn.run.tailing.isolation import Unreadable
     from atari_dqn.run.tailing.run_events import RunEvents
     from atari_dqn.run.tailing.status import RunStatus, TailedRun
@@ -91,7 +91,7 @@ def _open(path: Path) -> RunDirectory:
 
 def _watch_one(path: Path, period_seconds: float, *, plain: bool) -> None:
     """Show a run until it ends; start again when its files become shorter, as after a resume."""
-    from atari_dqn.run.tailing.ending import ENDED_WITHOUT_EVENT, EndOfRun
+    from atari_dqn.run.tailing.ending import ENDED_WITHOUT_EVENT, EndDetector
     from atari_dqn.run.tailing.run_events import RunEvents
     from atari_dqn.run.tailing.status import RunStatus
     from atari_dqn.spec.loader import load_resolved
@@ -102,7 +102,7 @@ def _watch_one(path: Path, period_seconds: float, *, plain: bool) -> None:
 
     run = _open(path)
     resolved = load_resolved(run.spec, run.read_provenance())
-    again, end = True, EndOfRun(now=time.monotonic)
+    again, end = True, EndDetector(now=time.monotonic)
     while again:
         status = RunStatus(path)
         status.refresh()
@@ -118,7 +118,7 @@ def _pass_events(
     status: RunStatus,
     events: RunEvents,
     handle: Callable[[Event], None],
-    end: EndOfRun,
+    end: EndDetector,
     period_seconds: float,
 ) -> bool:
     """Pass events on until the run ends (return False) or its files become shorter (return True)."""
@@ -129,7 +129,7 @@ def _pass_events(
             return True
         for event in found:
             handle(event)
-        if end.has_come(status):
+        if end.has_ended(status):
             return False
         time.sleep(period_seconds)
 
@@ -162,7 +162,7 @@ def _watch_several(paths: Sequence[Path], period_seconds: float, *, once: bool) 
     from rich.console import Console
     from rich.live import Live
 
-    from atari_dqn.run.tailing.ending import EndOfRun
+    from atari_dqn.run.tailing.ending import EndDetector
     from atari_dqn.run.tailing.status import TailedRun
     from atari_dqn.view.summary import summary_table
 
@@ -170,7 +170,7 @@ def _watch_several(paths: Sequence[Path], period_seconds: float, *, once: bool) 
     if not console.is_terminal:
         console = Console(width=_SUMMARY_COLUMNS)
     followed = [TailedRun(path) for path in paths]
-    ends = {path: EndOfRun(now=time.monotonic) for path in paths}
+    ends = {path: EndDetector(now=time.monotonic) for path in paths}
     runs = _look(followed)
     _check_any_readable(runs)
     if once or not console.is_terminal:
@@ -190,11 +190,11 @@ def _look(followed: Sequence[TailedRun]) -> dict[Path, RunStatus | Unreadable]:
     return {run.path: run.refresh() for run in followed}
 
 
-def _have_ended(runs: Mapping[Path, RunStatus | Unreadable], ends: Mapping[Path, EndOfRun]) -> bool:
+def _have_ended(runs: Mapping[Path, RunStatus | Unreadable], ends: Mapping[Path, EndDetector]) -> bool:
     """Return whether every run that can be read has ended."""
     from atari_dqn.run.tailing.status import RunStatus
 
-    ended = [ends[path].has_come(found) for path, found in runs.items() if isinstance(found, RunStatus)]
+    ended = [ends[path].has_ended(found) for path, found in runs.items() if isinstance(found, RunStatus)]
     return all(ended)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -37,9 +38,10 @@ def local_workers(
         from threading import Event
 
         from atari_dqn.run.leases.owner import Owner
-        from atari_dqn.scale.local import LocalWorkers
+        from atari_dqn.scale.local import LocalSite
         from atari_dqn.scale.room import Disk, Needs, Room
         from atari_dqn.scale.runner import Runner
+        from atari_dqn.scale.site_workers import SiteWorkers
 
     def workers(report: Callable[[str], None]) -> Workers:
         runner = Runner(
@@ -50,8 +52,8 @@ def local_workers(
             period_seconds=period_seconds,
         )
         disk = Disk(hardware.disk_free_bytes, folder.written_bytes)
-        room, needs = Room(hardware, devices, disk=disk), Needs(hardware, threads)
-        return LocalWorkers(runner=runner, room=room, needs=needs, threads=threads, jobs=jobs)
+        site = LocalSite(runner, Room(hardware, devices, disk=disk), Needs(hardware, threads))
+        return SiteWorkers(site, folder.leases, period_seconds=period_seconds, jobs=jobs)
 
     return workers
 
@@ -112,7 +114,7 @@ def ray_workers(
     from atari_dqn.scale.on_ray.cluster import ClusterLostError
     from atari_dqn.scale.on_ray.command import command_leases
     from atari_dqn.scale.on_ray.site import RaySite
-    from atari_dqn.scale.on_ray.workers import RayWorkers
+    from atari_dqn.scale.site_workers import SiteWorkers
 
     with ExitStack() as stack:
         commands = stack.enter_context(command_leases(folder, period_seconds))
@@ -128,7 +130,7 @@ def ray_workers(
                 report=report,
             )
             stack.enter_context(closing(site))
-            return RayWorkers(folder, site, period_seconds=period_seconds, jobs=jobs)
+            return SiteWorkers(site, folder.leases, period_seconds=period_seconds, jobs=jobs)
 
         try:
             yield workers
@@ -136,6 +138,11 @@ def ray_workers(
             raise ClusterLostError(f"{error}; `{continue_command}` continues") from None
 
 
-def ray_options(address: str | None) -> str:
+def continuing(command: str, folder: Path, options: str = "") -> str:
+    """Return the command line that goes on with a sweep or a tune."""
+    return " ".join(filter(None, [f"dqn {command}", shlex.quote(str(folder)), options]))
+
+
+def on_ray_options(address: str | None) -> str:
     """Return the options of a command on Ray, for the command that continues it."""
     return "--on ray" if address is None else f"--on ray --address {address}"

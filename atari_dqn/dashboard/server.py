@@ -15,7 +15,7 @@ from fastapi.responses import FileResponse
 from nicegui import ui
 from starlette.middleware.gzip import GZipMiddleware
 
-from atari_dqn.dashboard.guard import Guard, is_loopback
+from atari_dqn.dashboard.guard import Guard
 from atari_dqn.dashboard.layout import PAGES
 from atari_dqn.dashboard.library import Library
 from atari_dqn.dashboard.pages.ablations import ablations_page
@@ -28,6 +28,7 @@ from atari_dqn.dashboard.pages.replay import replay_page
 from atari_dqn.dashboard.pages.sweeps import sweeps_page
 from atari_dqn.dashboard.pages.videos import MEDIA, WEB_PAGES, videos_page
 from atari_dqn.errors import UserError
+from atari_dqn.machine.loopback import is_loopback
 from atari_dqn.run.folders import WEB_PAGE
 
 if TYPE_CHECKING:

@@ -21,8 +21,8 @@ from atari_dqn.run.archive.archive import is_archive, read_archive
 from atari_dqn.run.archive.opening import opened_run, results_folder
 from atari_dqn.run.checkpoint.bookkeeping import check_bookkeeping
 from atari_dqn.run.checkpoint.locate import locate
+from atari_dqn.run.checkpoint.manifest import MANIFEST, verify
 from atari_dqn.run.checkpoint.state_files import read_agent
-from atari_dqn.run.checkpoint.store import MANIFEST, verify
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.threads import threads_at
 from atari_dqn.spec.loader import load_resolved

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import chain
@@ -72,6 +73,11 @@ def parse_json(data: bytes) -> Any:
     if nested:
         raise ValueError(f"it is nested deeper than {_MOST_LEVELS} levels")
     return value
+
+
+def with_infinity(value: T) -> T | float:
+    """Convert an infinity, which `files.atomic.plain` writes as text, to a number; return other values."""
+    return math.inf if value == "inf" else -math.inf if value == "-inf" else value
 
 
 def is_nested_deeper(value: Any, levels: int) -> bool:

@@ -52,9 +52,9 @@ class Plan:
     device: str
     items: tuple[Item, ...]
     total_frames: int
-    frames_per_second: float | None
+    frames_per_second: float | None = None
     """Emulator frames per second, without evaluations; None if it was not measured."""
-    rate_basis: str
+    rate_basis: str = ""
     """The measurement behind `frames_per_second`, for display."""
 
     def bytes(self, place: Place) -> int:
@@ -76,14 +76,7 @@ def replay_place(choice: str, device: str, needed_bytes: int, hardware: Hardware
 
 
 def make_plan(
-    spec: Spec,
-    *,
-    num_actions: int,
-    device: str,
-    hardware: Hardware,
-    frames_per_second: float | None = None,
-    rate_basis: str = "",
-    actors_here: bool = True,
+    spec: Spec, *, num_actions: int, device: str, hardware: Hardware, actors_here: bool = True
 ) -> Plan:
     """Predict what a run of `spec` on `device` (`cpu`, `cuda` or `cuda:N`) needs of this machine.
 
@@ -113,13 +106,7 @@ def make_plan(
         *_trace_items(spec, num_actions),
         *_disk_items(spec, weights),
     )
-    return Plan(
-        device=device,
-        items=items,
-        total_frames=spec.training.total_frames,
-        frames_per_second=frames_per_second,
-        rate_basis=rate_basis,
-    )
+    return Plan(device=device, items=items, total_frames=spec.training.total_frames)
 
 
 def free_bytes(plan: Plan, hardware: Hardware) -> dict[Place, int]:

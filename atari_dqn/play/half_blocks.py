@@ -13,7 +13,7 @@ LEAST_COLUMNS, LEAST_LINES = 40, 16
 """The size of the smallest terminal in which games are drawn."""
 _BLOCK = "▄"
 _ASPECT = 4 / 3
-"""Width over height of a game on a television, which the Atari's pixels are not square on."""
+"""Width over height of a game on a television, where the pixels of the Atari are not square."""
 _LEVELS = np.array([0, 95, 135, 175, 215, 255])
 """The values of each colour in the cube of the 256 colours that most terminals have."""
 _RESET = "\x1b[0m"

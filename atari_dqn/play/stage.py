@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Protocol
 
+from atari_dqn.clock import FRAMES_PER_SECOND
 from atari_dqn.play import keyboard
 from atari_dqn.play.keyboard import Keys
 from atari_dqn.play.live_game import LiveGame, Player, Screen
 
-FRAMES_PER_SECOND = 60.0
 _FRAMES_PER_PICTURE = 2
 _LONGEST_GAP_SECONDS = 1 / 15
 """A picture is shown after this time without one, however late it is."""
@@ -64,7 +64,7 @@ class Stage:
         shown = [seat.game.begin()[-1] for seat in seats]
         self._due = self._shown_at = self._now()
         while any(seat.game.result is None for seat in seats):
-            self._obey(seats, shown)
+            self._handle_commands(seats, shown)
             playing = [index for index, seat in enumerate(seats) if seat.game.result is None]
             steps = [seats[index].game.step(seats[index].player) for index in playing]
             for frames, pictures in _pictures(steps):
@@ -72,8 +72,8 @@ class Stage:
                     shown[index] = picture
                 self._show(seats, shown, frames)
 
-    def _obey(self, seats: Sequence[Seat], screens: Sequence[Screen]) -> None:
-        """Do what keys other than those of the game ask for; wait while the games are paused.
+    def _handle_commands(self, seats: Sequence[Seat], screens: Sequence[Screen]) -> None:
+        """Quit or pause at the keys for it; wait while the games are paused.
 
         What is shown is drawn again meanwhile, since a terminal may be resized or left by Ctrl-Z.
         """

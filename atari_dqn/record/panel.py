@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float32, UInt8
 
+from atari_dqn.clock import FRAMES_PER_SECOND
 from atari_dqn.formatting import count
 from atari_dqn.record.binned_returns import BinnedReturns, binned
 from atari_dqn.record.drawing import (
@@ -25,7 +26,6 @@ from atari_dqn.record.drawing import (
     bins_picture,
 )
 from atari_dqn.record.recording import RecordedGame, Recording
-from atari_dqn.record.video import FRAMES_PER_SECOND
 
 WIDTH = 416.0
 """The minimum width in units of `Canvas`."""

@@ -14,14 +14,13 @@ import cv2
 import numpy as np
 from jaxtyping import UInt8
 
+from atari_dqn.clock import FRAMES_PER_SECOND
 from atari_dqn.errors import UserError
 from atari_dqn.files.atomic import writing
 
 if TYPE_CHECKING:
     from av.container import OutputContainer
 
-FRAMES_PER_SECOND = 60
-"""The frame rate of the console: 59.92 exactly, 60 by convention."""
 ENCODER = "libx264"
 _OPTIONS = {"preset": "veryfast", "crf": "21"}
 _THREADS = 2
@@ -59,7 +58,8 @@ def mp4_file(path: Path, *, width: int, height: int, metadata: Mapping[str, str]
     """
     assert width % WIDTH_UNIT_PIXELS == 0
     assert height % 2 == 0, "chroma is shared by 2×2 pixels"
-    refuse_existing_video(path)
+    if os.path.lexists(path):
+        raise UserError(f"{path} exists and is never overwritten; name another file with -o")
     partial = path.with_name(f".{path.stem}.{secrets.token_hex(4)}.partial")
     try:
         with writing(path):
@@ -80,12 +80,6 @@ def mp4_file(path: Path, *, width: int, height: int, metadata: Mapping[str, str]
             partial.rename(path)
     finally:
         partial.unlink(missing_ok=True)
-
-
-def refuse_existing_video(path: Path) -> None:
-    """Raise `UserError` if the file exists."""
-    if os.path.lexists(path):
-        raise UserError(f"{path} exists and is never overwritten; name another file with -o")
 
 
 def _container(path: Path, metadata: Mapping[str, str]) -> OutputContainer:

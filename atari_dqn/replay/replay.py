@@ -16,7 +16,7 @@ from atari_dqn.types import StateDict, StepBatch
 
 
 class Replay(Sampling[B]):
-    """A ring of frames together with a sampler of the indices at which samples begin.
+    """Samples from steps that all environments store together, a row of the ring for each time step.
 
     Invariant: the sampler contains exactly the indices that `_begins_sample` selects in the rows that have
     all the rows they need. These are `rows_before` earlier and `rows_after` later rows:

@@ -19,7 +19,7 @@ B = TypeVar("B", bound=Batch, covariant=True)
 
 
 class Sampling(ABC, Generic[B]):
-    """A ring of frames together with a sampler of the indices at which samples begin."""
+    """Samples minibatches: a sampler draws indices of a ring of frames, at each of which a sample begins."""
 
     def __init__(self, ring: FrameRing, sampler: Sampler) -> None:
         self.ring, self.sampler = ring, sampler

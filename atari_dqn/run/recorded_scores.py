@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from msgspec import Struct
 
 from atari_dqn.errors import DamagedError
 from atari_dqn.files.atomic import is_file
-from atari_dqn.files.documents import checked, read_json, read_run_file
+from atari_dqn.files.documents import checked, read_json, read_run_file, with_infinity
 from atari_dqn.run.archive.archive import SCORES, is_archive
 from atari_dqn.run.archive.opening import opened_run, results_folder
 from atari_dqn.run.directory import RunDirectory
@@ -69,13 +68,13 @@ def whole_lines(path: Path) -> bytes:
 
 def checked_protocols(path: Path, records: Mapping[str, Mapping[str, Any]]) -> dict[str, Protocol]:
     """Convert the protocols of a provenance, by fingerprint; `DamagedError` names file and key if invalid."""
-    protocols = {digest: _with_infinity(record) for digest, record in records.items()}
+    protocols = {digest: _protocol(record) for digest, record in records.items()}
     return checked(path, protocols, dict[str, Protocol], key="protocols")
 
 
-def _with_infinity(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a protocol with the infinity that `files.atomic.plain` wrote as text: no reward clipping."""
-    return {name: math.inf if value == "inf" else value for name, value in record.items()}
+def _protocol(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a protocol with the infinity that was written as text: no reward clipping."""
+    return {name: with_infinity(value) for name, value in record.items()}
 
 
 def _with_infinite_protocols(document: Any) -> Any:
@@ -83,7 +82,7 @@ def _with_infinite_protocols(document: Any) -> Any:
     if not isinstance(document, list):
         return document
     return [
-        {**item, "protocol": _with_infinity(item["protocol"])}
+        {**item, "protocol": _protocol(item["protocol"])}
         if isinstance(item, dict) and isinstance(item.get("protocol"), dict)
         else item
         for item in document
@@ -126,5 +125,5 @@ def _eval_scores(run: RunDirectory) -> Iterator[RecordedScore]:
     for path in sorted(run.evaluations.glob("step_*.json")):
         document = read_json(path)
         if isinstance(document, dict):
-            document = {**document, "kind": "eval", "protocol": _with_infinity(document.get("protocol", {}))}
+            document = {**document, "kind": "eval", "protocol": _protocol(document.get("protocol", {}))}
         yield checked(path, document, RecordedScore)

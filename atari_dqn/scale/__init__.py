@@ -4,7 +4,7 @@
     room, plan                                    needs of runs, room of this machine, what fits at once
     runner, training_process, takeover            one member: a lease, a supervised `dqn train`/`dqn resume`
     scheduler                                     members in order, by workers that start and stop them
-    local, on_ray                                 the workers: threads of this process, nodes of a Ray cluster
+    site_workers → local, on_ray                  the workers: of this machine, of the nodes of a Ray cluster
     tuning                                        a search for values: trials, whose members are such runs;
                                                   trained by the same workers
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from atari_dqn.machine.automatic import Choice, Machine, resolve_auto
 from atari_dqn.machine.hardware import Hardware
-from atari_dqn.scale.members import Variant, unresolved
-from atari_dqn.spec.keys import Scalar, build
+from atari_dqn.scale.members import Variant
+from atari_dqn.spec.keys import Scalar, build, unresolved
 from atari_dqn.spec.loader import ResolvedSpec
 
 

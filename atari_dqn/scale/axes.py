@@ -1,4 +1,4 @@
-"""Read the axes of a sweep file: games, by name or by list, and seeds."""
+"""Read the keys that sweep and tune files share: games, by name or by list, seeds, and threads."""
 
 from __future__ import annotations
 
@@ -58,16 +58,25 @@ def read_seeds(path: Path, table: Mapping[str, Any]) -> tuple[tuple[int, ...] | 
     """Return the seeds of a sweep file, None if it names none, and the faults of the axis."""
     if "seeds" in table:
         found = table["seeds"]
+        both = [Fault(str(path), "seeds", "found seed too; write one of them")] if "seed" in table else []
         if type(found) is not int or not 1 <= found <= _MOST_SEEDS:
             expected = f"a number of seeds from 1 to {_MOST_SEEDS:,}, or seed = [1, 2, 3]"
-            return (), [Fault(str(path), "seeds", f"found {show(found)}, expected {expected}")]
-        return tuple(range(1, found + 1)), []
+            return (), [*both, Fault(str(path), "seeds", f"found {show(found)}, expected {expected}")]
+        return tuple(range(1, found + 1)), both
     if "seed" not in table:
         return None, []
     seeds = table["seed"] if isinstance(table["seed"], list) else [table["seed"]]
     problems = [problem for seed in seeds if (problem := value_problem(KEYS["seed"], seed)) is not None]
     faults = [Fault(str(path), "seed", problem) for problem in dict.fromkeys(problems)]
     return tuple(seed for seed in seeds if type(seed) is int), [*_list_faults(path, "seed", seeds), *faults]
+
+
+def read_threads(path: Path, table: Mapping[str, Any]) -> tuple[int, list[Fault]]:
+    """Return the number of torch's threads in each run, 1 if the file names none, and its fault."""
+    found = table.get("threads", 1)
+    if type(found) is int and 1 <= found < 2**63:
+        return found, []
+    return 1, [Fault(str(path), "threads", f"found {show(found)}, expected an integer at least 1")]
 
 
 def _list_faults(path: Path, key: str, values: Sequence[Any]) -> Iterator[Fault]:

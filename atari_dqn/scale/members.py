@@ -7,15 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from atari_dqn.run.sweep.record import MOST_NAME_CHARACTERS, Member
+from atari_dqn.run.sweep.record import MOST_NAME_CHARACTERS, Member, member_name
 from atari_dqn.scale.cases import Case
 from atari_dqn.scale.sweep_file import Method, SweepFile, read_sweep
-from atari_dqn.spec.constraints import AUTO
 from atari_dqn.spec.digest import values_digest
 from atari_dqn.spec.errors import Fault, SpecError
 from atari_dqn.spec.games import GAME_CHECKS, TOY_GAMES, game_problem
-from atari_dqn.spec.keys import AUTO_KEYS, Scalar, Values, flatten
-from atari_dqn.spec.loader import ResolvedSpec, resolve_entries
+from atari_dqn.spec.keys import Scalar, flatten
+from atari_dqn.spec.loader import resolve_entries
 from atari_dqn.spec.parse import Entry, read_toml, table_entries
 
 _ANY_ATARI_GAME = "pong"
@@ -47,7 +46,7 @@ class Sweep:
     def members(self) -> list[Member]:
         """Return the members in the order in which they run: each seed completes the table of all games."""
         found = [
-            _member(variant, game, seed)
+            Member.of(variant.label, {**variant.values, "game": game, "seed": seed})
             for variant in self.variants
             for game in self.games or [str(variant.values["game"])]
             for seed in self.seeds or [int(variant.values["seed"])]
@@ -83,22 +82,6 @@ def load_sweep(path: Path) -> Sweep:
     return sweep
 
 
-def _member(variant: Variant, game: str, seed: int) -> Member:
-    values = {**variant.values, "game": game, "seed": seed}
-    return Member(
-        name=_name(variant, game, seed),
-        label=variant.label,
-        game=game,
-        seed=seed,
-        digest=values_digest(values),
-        values=values,
-    )
-
-
-def _name(variant: Variant, game: str, seed: int) -> str:
-    return f"{variant.label}_{game}_seed{seed}"
-
-
 def _label(method: Method, case: Case) -> str:
     return "_".join(filter(None, [method.name, case.label]))
 
@@ -110,18 +93,14 @@ def _variant(file: SweepFile, method: Method, case: Case) -> tuple[Variant | Non
     except SpecError as error:
         return None, list(error.faults)
     written = [*base, *file.shared, *method.entries, *case.entries]
-    kind = _last(written, "env.kind", "atari")
+    kind = _env_kind(written)
     faults = list(_game_faults(file, kind))
     axes = _axes(file, kind)
     try:
         resolved = resolve_entries(method.spec, [*written, *axes])
     except SpecError as error:
         return None, [*error.faults, *faults]
-    return _finished(method, case, resolved), faults
-
-
-def _finished(method: Method, case: Case, resolved: ResolvedSpec) -> Variant:
-    return Variant(label=_label(method, case), values=flatten(resolved.spec))
+    return Variant(label=_label(method, case), values=flatten(resolved.spec)), faults
 
 
 def _axes(file: SweepFile, kind: str) -> list[Entry]:
@@ -132,9 +111,9 @@ def _axes(file: SweepFile, kind: str) -> list[Entry]:
     return entries if file.seeds is None else [*entries, Entry("seed", 1, str(file.path))]
 
 
-def _last(entries: Sequence[Entry], key: str, default: str) -> str:
-    values = [entry.value for entry in entries if entry.key == key]
-    return str(values[-1]) if values else default
+def _env_kind(entries: Sequence[Entry]) -> str:
+    kinds = [entry.value for entry in entries if entry.key == "env.kind"]
+    return str(kinds[-1]) if kinds else "atari"
 
 
 def _problem(game: str, kind: str) -> str | None:
@@ -162,8 +141,8 @@ def _named(by_label: Mapping[Fault, Sequence[str]], *, total: int) -> Iterator[F
 def _long_names(sweep: Sweep) -> Iterator[Fault]:
     """Yield a fault if the longest name of a run, with the digest that it may get, is too long to record."""
     names = (
-        _name(
-            variant,
+        member_name(
+            variant.label,
             max(sweep.games or [str(variant.values["game"])], key=len),
             max(sweep.seeds or [int(variant.values["seed"])]),
         )
@@ -187,8 +166,3 @@ def _duplicates(file: SweepFile, variants: Sequence[Variant]) -> Iterator[Fault]
         if other != variant.label:
             same = "no key that can change results differs"
             yield Fault(str(file.path), "", f"{other} and {variant.label} are the same run twice: {same}")
-
-
-def unresolved(values: Values) -> list[str]:
-    """Return the keys that are `auto` and must be resolved before a run begins."""
-    return [key for key in AUTO_KEYS if values.get(key) == AUTO]

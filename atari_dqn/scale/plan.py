@@ -9,7 +9,7 @@ from statistics import median
 from atari_dqn.formatting import duration, size
 from atari_dqn.machine.hardware import Hardware
 from atari_dqn.run.sweep.record import Member, SweepRecord
-from atari_dqn.run.sweep.status import FAILED, SweepStatus
+from atari_dqn.run.sweep.status import ENDED, SweepStatus
 from atari_dqn.scale.room import Disk, Need, Needs, Room
 from atari_dqn.spec.keys import build
 
@@ -51,7 +51,7 @@ class SweepPlan:
     @property
     def left(self) -> list[PlannedRun]:
         """The runs that have not ended."""
-        return [run for run in self.runs if run.state != "finished" and run.state not in FAILED]
+        return [run for run in self.runs if run.state not in ENDED]
 
 
 def make_sweep_plan(
@@ -84,11 +84,7 @@ def make_sweep_plan(
                 need=needs.of(member, devices[0]),
             )
         )
-    pending = [
-        each
-        for each, run in zip(record.members, runs, strict=True)
-        if run.state != "finished" and run.state not in FAILED
-    ]
+    pending = [each for each, run in zip(record.members, runs, strict=True) if run.state not in ENDED]
     at_once, limited_by = _at_once(pending, room, needs, jobs)
     return SweepPlan(
         device=record.device,
@@ -115,7 +111,7 @@ def _at_once(
 ) -> tuple[int, tuple[str, ...]]:
     """Return how many pending runs fit at the same time, and what one more would lack."""
     for member in pending:
-        by_device = {device: needs.of(member, device) for device in room.devices}
+        by_device = needs.by_device(member, room.devices)
         if len(room) == jobs:
             return len(room), ("--jobs",)
         if room.place(member.name, by_device, threads=1) is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -13,9 +13,11 @@ from types import MappingProxyType
 from atari_dqn.errors import UserError
 from atari_dqn.machine.actors import cores_for_actors
 from atari_dqn.machine.cgroup import ControlGroups
+from atari_dqn.machine.devices import cuda_index
 from atari_dqn.machine.hardware import Hardware, find_hardware, may_have_gpus, usable_cores
 from atari_dqn.machine.plan import make_plan
 from atari_dqn.machine.sizes import MOST_ACTIONS
+from atari_dqn.run.leases.observer import LeaseObserver
 from atari_dqn.run.sweep.record import Member
 from atari_dqn.spec.constraints import decided
 from atari_dqn.spec.keys import Values, build
@@ -47,15 +49,19 @@ class Needs:
     """Computes the needs of members; those of a label are the same."""
 
     def __init__(self, hardware: Hardware, threads: int) -> None:
-        self._hardware, self._threads = hardware, threads
+        self._hardware, self.threads = hardware, threads
         self._known: dict[tuple[str, str], Need] = {}
 
     def of(self, member: Member, device: str) -> Need:
         """Return the need of a member on a device."""
         key = (member.label, device)
         if key not in self._known:
-            self._known[key] = _need(member.values, device, self._hardware, self._threads)
+            self._known[key] = _need(member.values, device, self._hardware, self.threads)
         return self._known[key]
+
+    def by_device(self, member: Member, devices: Iterable[str]) -> dict[str, Need]:
+        """Return the need of a member on each of some devices."""
+        return {device: self.of(member, device) for device in devices}
 
 
 def _need(values: Values, device: str, hardware: Hardware, threads: int) -> Need:
@@ -211,7 +217,17 @@ def cores_of(hardware: Hardware) -> tuple[int, ...]:
 
 
 def _vram(hardware: Hardware, device: str) -> int:
-    return 0 if device == "cpu" else hardware.gpus[int(device.partition(":")[2])].memory_free_bytes
+    return 0 if device == "cpu" else hardware.gpus[cuda_index(device)].memory_free_bytes
+
+
+def cores_of_others(observer: LeaseObserver, machine: str, ours: Collection[str]) -> set[int]:
+    """Return the cores of a machine that runs use, apart from `ours`, by their leases."""
+    return {
+        core
+        for lease in observer.leases.values()
+        if lease.owner.machine == machine and lease.name not in ours and not observer.is_stale(lease.name)
+        for core in lease.cores
+    }
 
 
 def find_sweep_hardware(path: Path) -> Hardware:

@@ -58,7 +58,7 @@ def run_members(
     """
     failed = {
         name: failure
-        for name, failure in read_failures(folder.own / "failures").items()
+        for name, failure in read_failures(folder.failures).items()
         if not folder.has_finished(name)
     }
     finished = [member.name for member in members if folder.has_finished(member.name)]

@@ -19,7 +19,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from atari_dqn.scale.axes import read_games, read_seeds
+from atari_dqn.scale.axes import read_games, read_seeds, read_threads
 from atari_dqn.scale.cases import NAME, Case, read_cases, section_entries
 from atari_dqn.spec.check import show
 from atari_dqn.spec.errors import Fault, SpecError
@@ -57,13 +57,6 @@ class SweepFile:
     threads: int
 
 
-def find_sweep(path: Path) -> Path:
-    """Return the sweep file that a user names: a path that exists, or the shipped sweep of that name."""
-    if not is_name(path) or path.exists():
-        return path
-    return shipped_sweeps().get(path.name, path)
-
-
 def read_sweep(path: Path) -> tuple[SweepFile, list[Fault]]:
     """Read a sweep file; return it without what is at fault, and the faults.
 
@@ -71,7 +64,7 @@ def read_sweep(path: Path) -> tuple[SweepFile, list[Fault]]:
     """
     table = read_file_of("sweep", path, shipped_sweeps())
     faults = list(_key_faults(path, table))
-    threads, thread_faults = _threads(path, table)
+    threads, thread_faults = read_threads(path, table)
     games, game_faults = read_games(path, table)
     seeds, seed_faults = read_seeds(path, table)
     methods, method_faults = _methods(path, table)
@@ -115,15 +108,6 @@ def _key_faults(path: Path, table: Mapping[str, Any]) -> Iterator[Fault]:
         yield Fault(
             str(path), "spec", f"found {show(table['spec'])}, expected a file or a shipped spec's name"
         )
-    if "seed" in table and "seeds" in table:
-        yield Fault(str(path), "seeds", "found seed too; write one of them")
-
-
-def _threads(path: Path, table: Mapping[str, Any]) -> tuple[int, list[Fault]]:
-    found = table.get("threads", 1)
-    if type(found) is int and found >= 1:
-        return found, []
-    return 1, [Fault(str(path), "threads", f"found {show(found)}, expected an integer at least 1")]
 
 
 def _methods(path: Path, table: Mapping[str, Any]) -> tuple[tuple[Method, ...], list[Fault]]:

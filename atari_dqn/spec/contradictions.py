@@ -14,13 +14,7 @@ from atari_dqn.spec.exploration_rules import EXPLORATION_RULES
 from atari_dqn.spec.games import game_problem
 from atari_dqn.spec.keys import Values
 from atari_dqn.spec.rollout_rules import ROLLOUT_RULES
-from atari_dqn.spec.rule import Rule
-
-_SPARE_ROWS = 2
-"""Time steps of an environment, besides those of a window, at which no transition starts.
-
-They are the newest one, which is incomplete, and one reset.
-"""
+from atari_dqn.spec.rule import SPARE_ROWS, Rule
 
 
 def _prefill_ends_before_budget(prefill_steps: int, frame_skip: int, total_frames: int) -> bool:
@@ -29,7 +23,7 @@ def _prefill_ends_before_budget(prefill_steps: int, frame_skip: int, total_frame
 
 def window_rows(stack_frames: int, n_step: int) -> int:
     """Compute the fewest time steps of an environment among which one always starts a transition."""
-    return stack_frames + n_step + _SPARE_ROWS
+    return stack_frames + n_step + SPARE_ROWS
 
 
 def _holds_a_window(capacity_steps: int, envs: int, stack_frames: int, n_step: int) -> bool:
@@ -37,12 +31,12 @@ def _holds_a_window(capacity_steps: int, envs: int, stack_frames: int, n_step: i
 
 
 def _holds_a_transition(prefill_steps: int, envs: int, n_step: int) -> bool:
-    return prefill_steps // envs >= n_step + _SPARE_ROWS
+    return prefill_steps // envs >= n_step + SPARE_ROWS
 
 
 def sequence_rows(sequence_steps: int) -> int:
     """Compute the fewest time steps of an environment that always have a whole sequence."""
-    return sequence_steps + _SPARE_ROWS
+    return sequence_steps + SPARE_ROWS
 
 
 def _has_hidden_layer(hidden_units: int, memory: str, dueling: bool) -> bool:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from atari_dqn.spec.rule import Rule
-
-_SPARE_ROWS = 2
-"""Time steps of an environment, besides those of a window, at which no transition starts."""
+from atari_dqn.spec.rule import SPARE_ROWS, Rule
 
 
 def _acts_with_another(acting: str, period_updates: int, rate: float) -> bool:
@@ -14,7 +11,7 @@ def _acts_with_another(acting: str, period_updates: int, rate: float) -> bool:
 
 
 def _holds(steps: int, envs: int, window_steps: int) -> bool:
-    return steps // envs >= window_steps + _SPARE_ROWS
+    return steps // envs >= window_steps + SPARE_ROWS
 
 
 def _holds_with_stack(steps: int, envs: int, stack: int, window_steps: int) -> bool:

@@ -8,7 +8,7 @@ from types import MappingProxyType, NoneType
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from atari_dqn.registry import entry_point_names
-from atari_dqn.spec.constraints import Auto, Bound, Extensible, When
+from atari_dqn.spec.constraints import AUTO, Auto, Bound, Extensible, When
 from atari_dqn.spec.schema import Spec
 
 Scalar = bool | int | float | str
@@ -106,6 +106,11 @@ KEYS: Mapping[str, Key] = MappingProxyType(_keys())
 
 AUTO_KEYS = tuple(name for name, key in KEYS.items() if key.auto)
 """Keys that may be `auto` in a spec file, but not in the spec of a run."""
+
+
+def unresolved(values: Values) -> list[str]:
+    """Return the keys that are `auto` and must be resolved before a run begins."""
+    return [key for key in AUTO_KEYS if values.get(key) == AUTO]
 
 
 def flatten(spec: Spec) -> dict[str, Scalar]:

@@ -15,7 +15,7 @@ from atari_dqn.spec.contradictions import contradictions
 from atari_dqn.spec.digest import cannot_change_results
 from atari_dqn.spec.errors import Fault, SpecError
 from atari_dqn.spec.history import with_added_keys
-from atari_dqn.spec.keys import AUTO_KEYS, KEYS, Values, build
+from atari_dqn.spec.keys import KEYS, Values, build, unresolved
 from atari_dqn.spec.parse import Entry, override_entry, read_toml, table_entries
 from atari_dqn.spec.schema import Spec
 from atari_dqn.spec.shipped import find_spec
@@ -90,10 +90,9 @@ def _name_of(path: Path, file_entries: Sequence[Entry], game: str) -> str:
 
 def _unresolved_auto(path: Path, values: Values) -> Iterator[Fault]:
     """Yield a fault for each key that is `auto` in the spec of a run, where it must have been resolved."""
-    for key in AUTO_KEYS:
-        if values.get(key) == AUTO:
-            expected = resolved_expectation(KEYS[key])
-            yield Fault(str(path), key, f"found {show(AUTO)} in the spec of a run, expected {expected}")
+    for key in unresolved(values):
+        expected = resolved_expectation(KEYS[key])
+        yield Fault(str(path), key, f"found {show(AUTO)} in the spec of a run, expected {expected}")
 
 
 def _read_overrides(overrides: Iterable[str]) -> tuple[list[Entry], list[Fault]]:

@@ -8,6 +8,12 @@ from dataclasses import dataclass
 from atari_dqn.spec.check import show
 from atari_dqn.spec.keys import Values
 
+SPARE_ROWS = 2
+"""Time steps of an environment, besides those of a window, at which no transition starts.
+
+They are the newest one, which is incomplete, and one reset.
+"""
+
 
 @dataclass(frozen=True)
 class Rule:

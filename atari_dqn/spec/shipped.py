@@ -40,10 +40,13 @@ def _folder() -> Path:
 
 
 def find_spec(path: Path) -> Path:
-    """Return the file that a user names: a path that exists, else the shipped spec of that name."""
-    if not is_name(path) or path.exists():
-        return path
-    return shipped_specs().get(path.name, path)
+    """Return the spec that a user names: a path that exists, else the shipped one of that name."""
+    return find_shipped(path, shipped_specs())
+
+
+def find_shipped(path: Path, shipped: Mapping[str, Path]) -> Path:
+    """Return the file that a user names: a path that exists, else the one of that name in `shipped`."""
+    return path if not is_name(path) or path.exists() else shipped.get(path.name, path)
 
 
 def is_name(path: Path) -> bool:

@@ -18,6 +18,11 @@ class Column:
     unit: str
     meaning: str
 
+    @property
+    def is_text(self) -> bool:
+        """Whether its cells are text: a word or a fingerprint."""
+        return self.unit in ("word", "hash")
+
 
 _STEP = Column("step", "agent steps", "over all environments, the prefill included")
 _ENV_FRAMES = Column("env_frames", "emulator frames", "step × frame_skip")

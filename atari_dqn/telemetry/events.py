@@ -29,6 +29,9 @@ class Notice:
     data: Mapping[str, Any] = field(default_factory=dict)
 
 
+ENDINGS = {"finished": "finished", "halted": "halted", "worker died": "halted", "interrupted": "interrupted"}
+"""How a run has ended, by the kind of the notice that says so."""
+
 GateState = Literal["ok", "watching", "warned", "tripped"]
 """`watching`: beyond the threshold, but not for long enough; `warned`: the run continues; `tripped`: it
 halts."""

@@ -17,9 +17,15 @@ from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.files.atomic import is_file
 from atari_dqn.run.archive.archive import refuse_imported
 from atari_dqn.run.checkpoint.bookkeeping import check_bookkeeping
-from atari_dqn.run.checkpoint.reconcile import checkpoint_directories, is_intact, reconcile
-from atari_dqn.run.checkpoint.rewind import later_checkpoints, named_checkpoint, refuse_wrong_place
-from atari_dqn.run.checkpoint.store import MANIFEST, CheckpointStore, load_checkpoint, read_manifest, verify
+from atari_dqn.run.checkpoint.manifest import MANIFEST, read_manifest, verify
+from atari_dqn.run.checkpoint.reconcile import (
+    checkpoint_directories,
+    is_intact,
+    reconcile,
+    refuse_wrong_place,
+)
+from atari_dqn.run.checkpoint.rewind import later_checkpoints, named_checkpoint
+from atari_dqn.run.checkpoint.store import CheckpointStore, load_checkpoint
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.threads import threads_at
 from atari_dqn.spec.loader import ResolvedSpec, load_resolved

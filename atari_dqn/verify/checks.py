@@ -9,9 +9,11 @@ from typing import Any
 from atari_dqn.errors import DamagedError
 from atari_dqn.files.documents import read_json
 from atari_dqn.run.checkpoint.bookkeeping import check_bookkeeping
-from atari_dqn.run.checkpoint.reconcile import checkpoint_directories
-from atari_dqn.run.checkpoint.rewind import refuse_lost_catalog, refuse_wrong_place
-from atari_dqn.run.checkpoint.store import CATALOG, MANIFEST, CheckpointStore, verify
+from atari_dqn.run.checkpoint.catalog import CATALOG
+from atari_dqn.run.checkpoint.manifest import MANIFEST, verify
+from atari_dqn.run.checkpoint.reconcile import checkpoint_directories, refuse_wrong_place
+from atari_dqn.run.checkpoint.rewind import refuse_lost_catalog
+from atari_dqn.run.checkpoint.store import CheckpointStore
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.scores import EvaluationScore
 from atari_dqn.train.launch import sealed_summary
@@ -19,7 +21,7 @@ from atari_dqn.train.resumption import check_records, resume_command
 
 
 @dataclass(frozen=True, kw_only=True)
-class Checked:
+class CheckedFiles:
     """The files that were checked and found undamaged."""
 
     checkpoints: tuple[str, ...]
@@ -27,7 +29,7 @@ class Checked:
     bytes: int
 
 
-def check_run(run: RunDirectory) -> Checked:
+def check_run(run: RunDirectory) -> CheckedFiles:
     """Check every file of a run; raise `DamagedError` for the first damaged one."""
     store = CheckpointStore(run.checkpoints)
     refuse_lost_catalog(store)
@@ -37,7 +39,7 @@ def check_run(run: RunDirectory) -> Checked:
     _check_summary(run, manifests)
     sizes = [entry["bytes"] for manifest in manifests.values() for entry in manifest["files"].values()]
     other_sizes = run.file_sizes()
-    return Checked(
+    return CheckedFiles(
         checkpoints=tuple(manifests), files=len(sizes) + len(other_sizes), bytes=sum([*sizes, *other_sizes])
     )
 

@@ -24,7 +24,7 @@ from atari_dqn.train.resumption import (
     resume_point,
     suggesting_intact_checkpoint,
 )
-from atari_dqn.verify.checks import Checked, check_run
+from atari_dqn.verify.checks import CheckedFiles, check_run
 from atari_dqn.verify.differences import between, explained, from_own_rows, from_recorded
 from atari_dqn.verify.records import (
     RecordedState,
@@ -51,7 +51,7 @@ class Verification:
     """What was compared, and the differences that were found."""
 
     run: str
-    checked: Checked
+    checked: CheckedFiles
     checkpoint: str
     from_frames: int
     to_frames: int
@@ -85,7 +85,7 @@ class Verification:
         return "repeats" if self.caveats else "exact"
 
 
-def check_only(path: Path) -> Checked:
+def check_only(path: Path) -> CheckedFiles:
     """Check every file of a run; `DamagedError` names the first damaged file and an undamaged checkpoint."""
     refuse_imported(path)
     run = RunDirectory.open(path)
@@ -155,7 +155,7 @@ def _repeat_twice(
 
 def _compare(
     run: RunDirectory,
-    checked: Checked,
+    checked: CheckedFiles,
     point: ResumePoint,
     records: Records,
     end: int,

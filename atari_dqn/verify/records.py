@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from atari_dqn.run.checkpoint.store import CheckpointStore, read_manifest
+from atari_dqn.run.checkpoint.catalog import checkpoint_name
+from atari_dqn.run.checkpoint.manifest import read_manifest
+from atari_dqn.run.checkpoint.store import CheckpointStore
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.logged_events import LoggedEvent, logged_events
 from atari_dqn.telemetry.columns import TABLES_ADDED
@@ -31,7 +33,7 @@ class RecordedState:
     @property
     def name(self) -> str:
         """Name of the checkpoint, also if it has been removed."""
-        return f"step_{self.step:09d}"
+        return checkpoint_name(self.step)
 
 
 @dataclass(frozen=True, kw_only=True)

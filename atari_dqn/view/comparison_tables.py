@@ -23,8 +23,8 @@ from atari_dqn.compare.references import ComparedReference
 from atari_dqn.compare.statistics import RESAMPLES, Estimate
 from atari_dqn.compare.time_to_score import TimeToScore
 from atari_dqn.formatting import count, score
+from atari_dqn.view.evaluations import VERDICT_STYLES, published_score
 
-_VERDICT_STYLES = {"below": "red", "on track": "green", "above": "cyan"}
 _COLUMN_WIDTH = 16
 """Five columns make 80; the widest entry is an interval as `[-12.3k, -10.1k]`."""
 _INDENT = 2
@@ -97,12 +97,9 @@ def _time_to_score(found: TimeToScore, game: str, *, is_given: bool) -> Renderab
 
 def _reference(each: ComparedReference) -> RenderableType:
     reference = each.reference
-    spread = ""
-    if reference.lowest is not None and reference.highest is not None:
-        spread = f" ({score(reference.lowest)} to {score(reference.highest)})"
     verdict = each.verdict or "reference"
-    text = Text(verdict, _VERDICT_STYLES.get(verdict, "yellow"))
-    text.append(f" {score(reference.mean)}{spread} of {_by(each)}", "default")
+    text = Text(verdict, VERDICT_STYLES.get(verdict, "yellow"))
+    text.append(f" {published_score(reference)} of {_by(each)}", "default")
     if each.measure == "training":
         text.append(f"; training games here: {score(each.score)}")
     if reference.differences:

@@ -16,7 +16,7 @@ from atari_dqn.telemetry.events import Event, Row
 
 _ROWS = 3
 _SIDES: tuple[JustifyMethod, ...] = ("right", "left", "right", "right", "left")
-_VERDICT_STYLES = {"below": "red", "on track": "green", "above": "cyan"}
+VERDICT_STYLES = {"below": "red", "on track": "green", "above": "cyan"}
 
 
 class EvaluationsPanel:
@@ -63,15 +63,19 @@ class EvaluationsPanel:
         return Group(table, *published(self._reference, self._mean))
 
 
+def published_score(reference: Reference) -> str:
+    """Format a published mean, with the range of its seeds if that was published."""
+    if reference.lowest is None or reference.highest is None:
+        return score(reference.mean)
+    return f"{score(reference.mean)} ({score(reference.lowest)} to {score(reference.highest)})"
+
+
 def published(reference: Reference | None, mean: float) -> tuple[Text, Text]:
     """Format two lines: the published score with our verdict against it, and its source or differences."""
     if reference is None:
         return Text("nothing published here", style="dim"), Text("")
-    spread = ""
-    if reference.lowest is not None and reference.highest is not None:
-        spread = f" ({score(reference.lowest)} to {score(reference.highest)})"
     verdict = reference.verdict(mean)
-    line = Text(f"published {score(reference.mean)}{spread} ", no_wrap=True, overflow="ellipsis")
-    line.append(verdict, _VERDICT_STYLES.get(verdict, ""))
+    line = Text(f"published {published_score(reference)} ", no_wrap=True, overflow="ellipsis")
+    line.append(verdict, VERDICT_STYLES.get(verdict, ""))
     about = f"≠ {', '.join(reference.differences)}" if reference.differences else reference.study.title
     return line, Text(about, style="dim", no_wrap=True, overflow="ellipsis")

@@ -106,10 +106,7 @@ class PlainView:
         try:
             self._stream.write("\n".join(lines).encode(encoding, "replace").decode(encoding) + "\n")
             self._stream.flush()
-        except (
-            OSError,
-            ValueError,
-        ):  # a pipe or stream that is closed; training continues
+        except (OSError, ValueError):  # a pipe or stream that is closed; training continues
             self._stream = None
 
 

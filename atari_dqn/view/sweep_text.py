@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 
 from atari_dqn.compare.reference.caps import marked_score
 from atari_dqn.formatting import count, duration, percentage, printable
@@ -75,8 +74,3 @@ def failure_lines(status: SweepStatus) -> Iterator[str]:
             yield f"{each.member.name} {each.state}: {each.failure.reason}"
             yield f"  {each.failure.remedy(run)}"
             yield f"  its output: {shlex.quote(str(status.folder.output(each.member.name)))}"
-
-
-def continue_command(path: Path, options: str = "") -> str:
-    """Return the command that goes on with a sweep."""
-    return " ".join(filter(None, ["dqn sweep", shlex.quote(str(path)), options]))

@@ -7,11 +7,8 @@ from rich.control import Control
 from rich.segment import ControlType
 
 from atari_dqn.formatting import duration, printable
-from atari_dqn.telemetry.events import Event, Notice
+from atari_dqn.telemetry.events import ENDINGS, Event, Notice
 from atari_dqn.view.periods import Periods, RemainingTime
-
-_ENDINGS = {"finished": "done", "halted": "halted", "interrupted": "interrupted", "worker died": "halted"}
-"""Title after a notice of each of these kinds."""
 
 
 class TitleView:
@@ -27,8 +24,9 @@ class TitleView:
 
     def handle(self, event: Event) -> None:
         """Update the title at the end of a period and at the end of the run."""
-        if isinstance(event, Notice) and event.kind in _ENDINGS:
-            self._show(f"{_ENDINGS[event.kind]} {self._name}")
+        if isinstance(event, Notice) and event.kind in ENDINGS:
+            ending = ENDINGS[event.kind]
+            self._show(f"{'done' if ending == 'finished' else ending} {self._name}")
         record = self._periods.add(event)
         if record is not None:
             self._remaining.add(record)

@@ -17,8 +17,9 @@ from states import CPU, extend, ring_at, training_state
 from atari_dqn.errors import DamagedError, DiskFullError, UserError
 from atari_dqn.replay.ring import FrameRing
 from atari_dqn.run.checkpoint import row_saver, stages
+from atari_dqn.run.checkpoint.manifest import read_manifest, sealed
 from atari_dqn.run.checkpoint.state_tree import tree_digest
-from atari_dqn.run.checkpoint.store import CheckpointStore, load_checkpoint, read_manifest, sealed
+from atari_dqn.run.checkpoint.store import CheckpointStore, load_checkpoint
 
 PIECE_ROWS = 8
 SMALL_RING = 20

@@ -13,10 +13,11 @@ from states import training_state
 
 from atari_dqn.errors import DamagedError, DiskFullError, UserError
 from atari_dqn.files.atomic import sha256_of_file
+from atari_dqn.run.checkpoint.manifest import sealed, verify
 from atari_dqn.run.checkpoint.rewind import rewind
 from atari_dqn.run.checkpoint.state_files import read_agent
 from atari_dqn.run.checkpoint.state_tree import tree_digest
-from atari_dqn.run.checkpoint.store import CheckpointStore, load_checkpoint, sealed, verify
+from atari_dqn.run.checkpoint.store import CheckpointStore, load_checkpoint
 
 
 def save(store: CheckpointStore, step: int, score: float | None = None, **bookkeeping: Any) -> str:

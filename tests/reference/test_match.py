@@ -2,8 +2,7 @@ import dataclasses
 
 import pytest
 
-from atari_dqn.compare.reference import match
-from atari_dqn.compare.reference.match import Subject, references
+from atari_dqn.compare.reference.match import Reference, Subject, nearest, references
 from atari_dqn.spec.protocol import Protocol
 
 TRACK_A = Protocol(
@@ -19,28 +18,34 @@ STICKY = dataclasses.replace(
 RAINBOW_OF_DOPAMINE = "prioritized_dqn, c51, 3-step"
 
 
+def published(
+    game: str, env_frames: int, protocol: Protocol, *, agent: str = "dqn", cap_reached: bool = True
+) -> Reference | None:
+    return nearest(Subject(game=game, agent=agent, protocol=protocol), env_frames, cap_reached=cap_reached)
+
+
 def studies_of(subject: Subject, env_frames: int) -> dict[str, tuple[str, ...]]:
     return {found.study.name: found.differences for found in references(subject, env_frames)}
 
 
 def test_score_that_no_cap_cut_has_a_reference_of_its_own_protocol():
-    found = match.score("pong", 10_000_000, TRACK_A, cap_reached=False)
+    found = published("pong", 10_000_000, TRACK_A, cap_reached=False)
     assert (found.study.name, found.differences, found.n) == ("nnabla_dqn", (), 3)
 
 
 def test_score_that_the_cap_cut_differs_in_it():
-    found = match.score("pong", 10_000_000, TRACK_A, cap_reached=True)
+    found = published("pong", 10_000_000, TRACK_A, cap_reached=True)
     assert found.differences == ("cap 400,000",)
 
 
 def test_smaller_cap_of_a_source_is_a_difference_though_ours_was_not_reached():
     ours = dataclasses.replace(TRACK_A, max_episode_frames=500_000)
-    assert match.score("pong", 10_000_000, ours, cap_reached=False).differences == ("cap 400,000",)
+    assert published("pong", 10_000_000, ours, cap_reached=False).differences == ("cap 400,000",)
 
 
 def test_figure_between_two_points_is_interpolated_and_says_between_which():
-    found = match.score("pong", 1_500_000, TRACK_A, cap_reached=False)
-    at_1m, at_2m = (match.score("pong", frames, TRACK_A) for frames in (1_000_000, 2_000_000))
+    found = published("pong", 1_500_000, TRACK_A, cap_reached=False)
+    at_1m, at_2m = (published("pong", frames, TRACK_A) for frames in (1_000_000, 2_000_000))
     assert found.mean == pytest.approx((at_1m.mean + at_2m.mean) / 2)
     assert found.between_frames == (1_000_000, 2_000_000)
     assert at_1m.between_frames is None
@@ -59,7 +64,7 @@ def test_single_figure_of_other_frames_says_so():
 
 
 def test_unpublished_game_has_no_reference():
-    assert match.score("catch", 1_000_000, TRACK_A) is None
+    assert published("catch", 1_000_000, TRACK_A) is None
 
 
 def test_training_returns_are_never_of_an_evaluation_s_protocol():
@@ -82,7 +87,7 @@ def test_best_weights_of_a_run_are_compared_with_best_weights_only():
 
 
 def test_agent_without_figures_is_compared_with_plain_dqn_and_says_so():
-    found = match.score("pong", 1_000_000, TRACK_A, agent="prioritized_ddqn, 3-step", cap_reached=False)
+    found = published("pong", 1_000_000, TRACK_A, agent="prioritized_ddqn, 3-step", cap_reached=False)
     assert (found.agent, found.differences) == ("dqn", ("agent dqn",))
 
 
@@ -90,11 +95,11 @@ def test_agent_without_figures_is_compared_with_plain_dqn_and_says_so():
     ("score", "verdict"), [(0.11, "below"), (0.12, "on track"), (11.83, "on track"), (11.84, "above")]
 )
 def test_verdict_is_by_the_spread_of_the_seeds(score: float, verdict: str):
-    assert match.score("pong", 10_000_000, TRACK_A, cap_reached=False).verdict(score) == verdict
+    assert published("pong", 10_000_000, TRACK_A, cap_reached=False).verdict(score) == verdict
 
 
 def test_no_verdict_on_another_protocol():
-    assert match.score("pong", 10_000_000, TRACK_A, cap_reached=True).verdict(-21.0) == ""
+    assert published("pong", 10_000_000, TRACK_A, cap_reached=True).verdict(-21.0) == ""
 
 
 def test_no_verdict_by_a_single_printed_number():

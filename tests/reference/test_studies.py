@@ -1,16 +1,22 @@
 import math
 import os
+from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 import polars as pl
 import pytest
 
-from atari_dqn.compare.reference.studies import Figure, figures, human_random, studies
+from atari_dqn.compare.reference.studies import Figure, curves, human_random, studies
 from atari_dqn.spec.games import SINGLE_PLAYER_GAMES
 
 REPOSITORY = Path(__file__).parents[2]
 COLLECTED = Path(os.environ.get("ATARI_DQN_REFERENCE", REPOSITORY.parent / "shared" / "reference"))
 """The collected figures, seed by seed, from which the tables were made."""
+
+
+def figures(game: str) -> Iterator[Figure]:
+    return chain.from_iterable(curves(game).values())
 
 
 def of(game: str, study: str, agent: str, env_frames: int) -> Figure:

@@ -17,12 +17,13 @@ from atari_dqn.run.leases.owner import Owner
 from atari_dqn.run.sweep.folder import SweepFolder
 from atari_dqn.run.sweep.record import Member
 from atari_dqn.scale import training_process
-from atari_dqn.scale.local import LocalWorkers
+from atari_dqn.scale.local import LocalSite
 from atari_dqn.scale.members import load_sweep
 from atari_dqn.scale.opening import Opened, open_sweep
 from atari_dqn.scale.room import Needs, Room
 from atari_dqn.scale.runner import Runner
 from atari_dqn.scale.scheduler import SweepResult, run_members
+from atari_dqn.scale.site_workers import SiteWorkers
 
 FAKE = Path(__file__).with_name("fake_training.py")
 HARDWARE = find_hardware(Path.cwd(), with_gpus=False)
@@ -45,7 +46,7 @@ def opened(tmp_path: Path) -> Opened:
 
 @dataclass
 class Scheduler:
-    workers: LocalWorkers
+    workers: SiteWorkers
     folder: SweepFolder
     options: dict[str, Any]
 
@@ -59,7 +60,8 @@ def scheduler(opened: Opened, **options: Any) -> Scheduler:
     )
     cores = options.pop("cores", sorted(range(HARDWARE.cores_usable)))
     room, jobs = Room(HARDWARE, ["cpu"], cores=cores), options.pop("jobs", None)
-    workers = LocalWorkers(runner=runner, room=room, needs=Needs(HARDWARE, 1), threads=1, jobs=jobs)
+    site = LocalSite(runner, room, Needs(HARDWARE, 1))
+    workers = SiteWorkers(site, opened.folder.leases, period_seconds=0.1, jobs=jobs)
     given = {"is_interrupted": lambda: False, "show": lambda names: None, **options}
     return Scheduler(workers, opened.folder, given)
 
@@ -135,13 +137,11 @@ def test_a_run_of_another_host_is_taken_over_once_its_heartbeat_stops(opened: Op
     assert time.monotonic() - began > 1.5
 
 
-def test_cores_of_another_command_on_this_machine_are_not_used(opened: Opened, tmp_path: Path):
-    other = Owner.current()
-    opened.folder.leases.take("other", other, cores=[7])
-    made = scheduler(opened, cores=[7]).workers
-    object.__setattr__(made.runner, "owner", ELSEWHERE)
-    made._observer.refresh()
-    assert made._cores_of_others() == {7}
+def test_cores_of_another_command_on_this_machine_are_not_used(opened: Opened):
+    opened.folder.leases.take("other", HERE, cores=[7])
+    workers = scheduler(opened, cores=[7]).workers
+    workers.start(opened.record.members)
+    assert list(workers.running) == []
 
 
 def test_a_run_that_can_never_fit_ends_the_command(opened: Opened):

@@ -7,7 +7,8 @@ import pytest
 from forked import CommandServer, Finished
 
 from atari_dqn.errors import UserError
-from atari_dqn.scale.on_ray.address import check_requires_token, check_token, is_loopback, parse_address
+from atari_dqn.machine.loopback import is_loopback
+from atari_dqn.scale.on_ray.address import check_requires_token, check_token, parse_address
 
 Command = Callable[..., Finished]
 

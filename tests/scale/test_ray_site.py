@@ -85,7 +85,8 @@ class Place:
         self.site.refresh(self.observer)
 
     def begin(self, number: int) -> bool:
-        return self.site.start(self.members[number], self.observer)
+        self.site.start(self.members[number], self.observer)
+        return self.members[number].name in self.site.running
 
     def lease(self, number: int, owner: Owner) -> HeldLease:
         name = self.members[number].name

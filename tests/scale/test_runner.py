@@ -138,7 +138,7 @@ def test_an_end_that_would_repeat_is_recorded_and_not_tried_again(
     failure = Failure(kind=kind, reason=f"the reason of {code}", exit_code=code)
     assert runner.run(member, PLACE) == Outcome(kind="failed", failure=failure)
     assert len(calls(folder, member)) == 1
-    assert read_failures(folder.own / "failures") == {member.name: failure}
+    assert read_failures(folder.failures) == {member.name: failure}
     assert leases_left(folder) == []
 
 

@@ -9,7 +9,8 @@ import pytest
 from forked import CommandServer, Finished
 
 from atari_dqn.errors import UserError
-from atari_dqn.run.checkpoint.store import CheckpointStore, read_manifest
+from atari_dqn.run.checkpoint.manifest import read_manifest
+from atari_dqn.run.checkpoint.store import CheckpointStore
 from atari_dqn.spec.loader import load_spec
 
 TINY = Path(__file__).parents[1] / "tiny_catch.toml"

@@ -33,7 +33,8 @@ from sweeping import (
     write_sweep,
 )
 
-from atari_dqn.run.checkpoint.store import CheckpointStore, read_manifest
+from atari_dqn.run.checkpoint.manifest import read_manifest
+from atari_dqn.run.checkpoint.store import CheckpointStore
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.leases.guard import LOST_EXIT_CODE, lease_environment
 from atari_dqn.run.leases.lease import HeldLease, LeaseFolder

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from atari_dqn.run.tailing.ending import EndOfRun
+from atari_dqn.run.tailing.ending import EndDetector
 
 
 @dataclass
@@ -20,43 +20,43 @@ class Clock:
 
     def __init__(self) -> None:
         self.seconds = 1_000.0
-        self.end = EndOfRun(now=lambda: self.seconds)
+        self.end = EndDetector(now=lambda: self.seconds)
 
-    def has_come(self, after: float, state: str, **silence: float) -> bool:
+    def has_ended(self, after: float, state: str, **silence: float) -> bool:
         self.seconds += after
-        return self.end.has_come(FakeStatus(state, **silence))  # type: ignore[arg-type]
+        return self.end.has_ended(FakeStatus(state, **silence))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("state", ["finished", "halted", "interrupted"])
 def test_a_run_with_an_event_of_its_end_has_ended_at_once(state: str) -> None:
-    assert Clock().has_come(0, state)
+    assert Clock().has_ended(0, state)
 
 
 @pytest.mark.parametrize("state", ["new", "running"])
 def test_a_run_that_goes_on_has_not_ended_however_long_it_takes(state: str) -> None:
     clock = Clock()
-    assert not clock.has_come(0, state)
-    assert not clock.has_come(1e6, state)
+    assert not clock.has_ended(0, state)
+    assert not clock.has_ended(1e6, state)
 
 
 @pytest.mark.parametrize("state", ["stopped", "silent"])
 def test_a_run_without_a_process_has_ended_after_a_minute(state: str) -> None:
     clock = Clock()
-    assert not clock.has_come(0, state)
-    assert not clock.has_come(59, state)
-    assert clock.has_come(1, state)
+    assert not clock.has_ended(0, state)
+    assert not clock.has_ended(59, state)
+    assert clock.has_ended(1, state)
 
 
 def test_the_minute_begins_again_with_a_run_that_was_resumed() -> None:
     clock = Clock()
-    assert not clock.has_come(0, "stopped")
-    assert not clock.has_come(50, "running")
-    assert not clock.has_come(5, "stopped")
-    assert not clock.has_come(55, "stopped")
-    assert clock.has_come(5, "stopped")
+    assert not clock.has_ended(0, "stopped")
+    assert not clock.has_ended(50, "running")
+    assert not clock.has_ended(5, "stopped")
+    assert not clock.has_ended(55, "stopped")
+    assert clock.has_ended(5, "stopped")
 
 
 def test_a_run_that_writes_has_not_ended_though_its_lock_is_not_held_here() -> None:
     clock = Clock()
-    assert not clock.has_come(0, "stopped", silent_seconds=3.0)
-    assert not clock.has_come(600, "stopped", silent_seconds=3.0)
+    assert not clock.has_ended(0, "stopped", silent_seconds=3.0)
+    assert not clock.has_ended(600, "stopped", silent_seconds=3.0)

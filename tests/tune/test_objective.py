@@ -9,7 +9,7 @@ from tuning import HEADER, TINY, begun
 
 from atari_dqn.scale.tuning.evaluations import FullEvaluations
 from atari_dqn.scale.tuning.pruning import Step, is_pruned, steps_of
-from atari_dqn.scale.tuning.scores import SCORES, described, statistic_of
+from atari_dqn.scale.tuning.scores import SCORES, objective_text, statistic_of
 from atari_dqn.scale.tuning.study import Trial, TrialLog
 from atari_dqn.scale.tuning.tune import Objective
 from atari_dqn.scale.tuning.tune_file import load_tune
@@ -40,7 +40,7 @@ def test_an_objective_is_described_with_its_unit_and_frame():
     objective = Objective(
         score="human_normalised", statistic="iqm", at_frames=2_000_000, direction="maximize"
     )
-    assert described(objective, 3, ["pong", "qbert"]) == (
+    assert objective_text(objective, 3, ["pong", "qbert"]) == (
         "maximize the IQM over 3 seeds and 2 games of human_normalised (mean return, human-normalised: "
         "0 random, 1 human, table atari57) of the full evaluation at 2,000,000 frames"
     )

@@ -6,9 +6,9 @@ import pytest
 
 from atari_dqn.scale.tuning.space import Dimension
 from atari_dqn.scale.tuning.tune import Budget, Pruning, Sampler, Tune
-from atari_dqn.scale.tuning.tune_file import find_tune, load_tune
+from atari_dqn.scale.tuning.tune_file import load_tune
 from atari_dqn.spec.errors import SpecError
-from atari_dqn.spec.shipped import shipped_specs, shipped_tunes
+from atari_dqn.spec.shipped import find_shipped, shipped_specs, shipped_tunes
 
 TINY = Path(__file__).parents[1] / "tiny_catch.toml"
 RATE = "optimizer.learning_rate = { log = [1e-5, 1e-2] }\n"
@@ -239,7 +239,7 @@ def test_pruning_over_seeds_needs_no_early_evaluation(tmp_path: Path):
 def test_shipped_tunes_are_found_by_name_and_valid():
     assert shipped_tunes()
     for name, path in shipped_tunes().items():
-        assert find_tune(Path(name)) == path
+        assert find_shipped(Path(name), shipped_tunes()) == path
         assert load_tune(path).name == name
         assert name not in shipped_specs()
 

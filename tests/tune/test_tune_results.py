@@ -14,7 +14,7 @@ from atari_dqn.run.sweep.record import Member
 from atari_dqn.scale.tuning.folder import TuneFolder
 from atari_dqn.scale.tuning.plot import encoded_plot, figure_of
 from atari_dqn.scale.tuning.progress import TuneProgress
-from atari_dqn.scale.tuning.ranking import Standing, protocol_lines, standing
+from atari_dqn.scale.tuning.ranking import Standing, protocol_lines, read_standing
 from atari_dqn.scale.tuning.results import write_results
 from atari_dqn.scale.tuning.study import TrialLog
 from atari_dqn.scale.tuning.table import status_lines
@@ -40,7 +40,7 @@ def tuned(tmp_path_factory: pytest.TempPathFactory) -> tuple[Standing, TuneFolde
     record, folder = begun(tmp_path_factory.mktemp("tuned"), TEXT)
     command(record, folder, score)
     log = TrialLog(folder, record.tune, writable=False)
-    return standing(record, folder, log), folder, log
+    return read_standing(record, folder, log), folder, log
 
 
 Tuned = tuple[Standing, TuneFolder, TrialLog]
@@ -51,7 +51,7 @@ def test_trials_are_ranked_by_the_direction_of_the_objective(tuned: Tuned, tmp_p
     assert values == sorted(values, reverse=True)
     record, folder = begun(tmp_path, TEXT + "[objective]\ndirection = 'minimize'\n")
     command(record, folder, lambda member, frames: -score(member, frames))
-    found = standing(record, folder, TrialLog(folder, record.tune, writable=False))
+    found = read_standing(record, folder, TrialLog(folder, record.tune, writable=False))
     assert [trial.settings for trial in found.ranked] == [trial.settings for trial in tuned[0].ranked]
 
 
@@ -106,7 +106,7 @@ def test_a_tune_without_a_complete_trial_has_a_table_and_no_best_spec(tmp_path: 
     record, folder = begun(tmp_path, TEXT)
     command(record, folder, score, kill_at=1)
     log = TrialLog(folder, record.tune, writable=False)
-    found = standing(record, folder, log)
+    found = read_standing(record, folder, log)
     write_results(found, folder, log.importance())
     assert folder.table.exists()
     assert not folder.best.exists()
@@ -122,7 +122,7 @@ def protocols_of(folder: Path, **changes: object) -> list[str]:
         fields = {**asdict(protocol), **changes}
         document = {"spec": {"digest": "", "toml_sha256": ""}, "protocols": {"p": fields}}
         write_json_atomically(tune.runs.path / name / "provenance.json", document)
-    return protocol_lines(standing(record, tune, TrialLog(tune, record.tune, writable=False)), tune)
+    return protocol_lines(read_standing(record, tune, TrialLog(tune, record.tune, writable=False)), tune)
 
 
 def test_a_tune_with_unclipped_rewards_has_its_protocol(tmp_path: Path):
@@ -143,7 +143,7 @@ def test_a_protocol_that_no_run_recorded_is_unknown_with_its_fingerprint(tmp_pat
     for name in ("trial0000_catch_seed1", "trial0000_catch_seed2"):
         document = {"spec": {"digest": "", "toml_sha256": ""}}
         write_json_atomically(tune.runs.path / name / "provenance.json", document)
-    lines = protocol_lines(standing(record, tune, TrialLog(tune, record.tune, writable=False)), tune)
+    lines = protocol_lines(read_standing(record, tune, TrialLog(tune, record.tune, writable=False)), tune)
     assert [line.rpartition("/")[2] for line in lines] == [
         "provenance.json has none with the fingerprint p"
     ] * 2

@@ -13,7 +13,7 @@ from atari_dqn.run.sweep.failures import Failure, write_failure_record
 from atari_dqn.run.sweep.record import Member
 from atari_dqn.scale.tuning import tuner
 from atari_dqn.scale.tuning.folder import TuneFolder
-from atari_dqn.scale.tuning.ranking import standing
+from atari_dqn.scale.tuning.ranking import read_standing
 from atari_dqn.scale.tuning.space import Dimension
 from atari_dqn.scale.tuning.study import TrialLog
 from atari_dqn.scale.tuning.tune import Budget
@@ -43,7 +43,7 @@ def constant(member: Member, frames: int) -> float:
 def test_a_planted_optimum_is_found_in_30_trials(tmp_path: Path):
     record, folder = begun(tmp_path, SPACE)
     command(record, folder, planted)
-    best = standing(record, folder, TrialLog(folder, record.tune, writable=False)).ranked[0]
+    best = read_standing(record, folder, TrialLog(folder, record.tune, writable=False)).ranked[0]
     assert best.settings["toggles.prioritized"] is True
     assert 2e-4 < float(best.settings["optimizer.learning_rate"]) < 5e-3
     assert best.value > 9.5
@@ -147,7 +147,7 @@ def test_trials_of_the_same_values_share_their_runs(tmp_path: Path):
     trials = trials_of(record, folder)
     assert [trial.state for trial in trials] == ["complete"] * 8
     assert len(workers.begun) == len({trial.settings["toggles.n_step"] for trial in trials}) == 3
-    ranked = standing(record, folder, TrialLog(folder, record.tune, writable=False)).ranked
+    ranked = read_standing(record, folder, TrialLog(folder, record.tune, writable=False)).ranked
     assert [trial.settings["toggles.n_step"] for trial in ranked] == [3, 2, 1]
 
 

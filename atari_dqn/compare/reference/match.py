@@ -73,13 +73,6 @@ class Reference:
         return "below" if score < self.lowest else "above" if score > self.highest else "on track"
 
 
-def score(
-    game: str, env_frames: int, protocol: Protocol, *, agent: str = _FALLBACK_AGENT, cap_reached: bool = True
-) -> Reference | None:
-    """Return the published evaluation score after `env_frames` nearest in protocol; None if there is none."""
-    return nearest(Subject(game=game, agent=agent, protocol=protocol), env_frames, cap_reached=cap_reached)
-
-
 def nearest(subject: Subject, env_frames: int, *, cap_reached: bool = True) -> Reference | None:
     """Return the published score at `env_frames` with the fewest differences; None if there is none.
 

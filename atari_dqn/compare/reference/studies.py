@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
-from itertools import chain
 from typing import Any, Literal
 
 Measure = Literal["evaluation", "training"]
@@ -95,11 +94,6 @@ def curves(game: str) -> dict[tuple[str, str], tuple[Figure, ...]]:
         if row["game"] == game:
             found.setdefault((row["study"], row["agent"]), []).append(_figure(row))
     return {key: tuple(points) for key, points in found.items()}
-
-
-def figures(game: str) -> Iterator[Figure]:
-    """Yield every published figure of a game."""
-    return chain.from_iterable(curves(game).values())
 
 
 @cache

@@ -13,7 +13,6 @@ from atari_dqn.dashboard.series import Axis, Values, band, series, smoothed, thi
 from atari_dqn.telemetry.columns import TABLES
 
 _AXES: dict[Axis, str] = {"frames": "emulator frames", "steps": "agent steps", "hours": "hours"}
-_WORDS = {"word", "hash"}
 _LEFT_OUT = {"step", "env_frames", "environment", "lane"}
 METRICS = {
     f"{table.removesuffix('_log')} · {column.name}": (table, column.name, column.unit)
@@ -27,7 +26,7 @@ METRICS = {
         "memory_log",
     )
     for column in TABLES[table]
-    if column.name not in _LEFT_OUT and column.unit not in _WORDS
+    if column.name not in _LEFT_OUT and not column.is_text
 }
 _FIRST = "update · rolling_return"
 _TRAINING_RETURNS = {("update_log", "rolling_return"), ("train_log", "episode_return")}

@@ -8,6 +8,7 @@ from nicegui import ui
 
 from atari_dqn.dashboard.layout import by_name, page_layout, run_select
 from atari_dqn.dashboard.library import Library, RunEntry
+from atari_dqn.formatting import setting
 
 ABSENT = "—"
 _FIRST_RUNS = 2
@@ -74,12 +75,4 @@ def _line(key: str, values: list[str]) -> None:
 
 def _shown(run: RunEntry, key: str) -> str:
     value = run.values.get(key)
-    if value is None:
-        return ABSENT
-    return (
-        str(value).lower()
-        if isinstance(value, bool)
-        else f"{value:,}"
-        if isinstance(value, int)
-        else str(value)
-    )
+    return ABSENT if value is None else setting(value)

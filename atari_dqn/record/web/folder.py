@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from atari_dqn import __version__
+from atari_dqn.clock import FRAMES_PER_SECOND
 from atari_dqn.files.atomic import plain, writing
 from atari_dqn.files.whole_directory import whole_directory
 from atari_dqn.record.recording import Recording
-from atari_dqn.record.video import FRAMES_PER_SECOND
 from atari_dqn.record.web.game_data import game_data
 from atari_dqn.run.archive.archive import write_parts
 

@@ -1,4 +1,4 @@
 """Archives: an agent with its spec, provenance, scores and tables in one file without pickle.
 
-No module here imports torch; `evaluation.archived_agent` reads and writes the weights.
+No module here imports torch; `evaluation.weights` reads and writes the weights.
 """

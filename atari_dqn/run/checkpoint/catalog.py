@@ -48,6 +48,11 @@ class _Document:
     entries: list[CatalogEntry]
 
 
+def checkpoint_name(step: int) -> str:
+    """Return the name of the directory of a checkpoint."""
+    return f"step_{step:09d}"
+
+
 def read_catalog(folder: Path) -> list[CatalogEntry]:
     """Read the catalog of a folder, oldest entry first; raise `DamagedError` if it is invalid."""
     path = folder / CATALOG
@@ -101,7 +106,7 @@ def _check_paths(entries: Sequence[CatalogEntry]) -> None:
     Directories of entries are deleted later, so an entry must not name any other directory.
     """
     for entry in entries:
-        if entry.path != f"step_{entry.step:09d}":
+        if entry.path != checkpoint_name(entry.step):
             raise ValueError(f"it lists {entry.path!r}")
     for earlier, later in pairwise(entries):
         if earlier.step >= later.step:

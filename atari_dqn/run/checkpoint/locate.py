@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from atari_dqn.files.atomic import is_file
-from atari_dqn.run.checkpoint.store import MANIFEST, CheckpointStore
+from atari_dqn.run.checkpoint.manifest import MANIFEST
+from atari_dqn.run.checkpoint.store import CheckpointStore
 from atari_dqn.run.directory import RunDirectory
 
 

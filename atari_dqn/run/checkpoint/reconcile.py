@@ -16,7 +16,7 @@ from typing import Any
 from atari_dqn.errors import DamagedError
 from atari_dqn.files.atomic import is_file
 from atari_dqn.run.checkpoint.bookkeeping import check_bookkeeping
-from atari_dqn.run.checkpoint.catalog import CATALOG, CatalogEntry, read_catalog
+from atari_dqn.run.checkpoint.catalog import CATALOG, CatalogEntry, checkpoint_name, read_catalog
 from atari_dqn.run.checkpoint.manifest import MANIFEST, read_manifest, verify
 from atari_dqn.run.scores import EvaluationScore
 
@@ -64,9 +64,18 @@ def is_intact(checkpoint: Path) -> bool:
     try:
         manifest = verify(checkpoint)
         check_bookkeeping(checkpoint / MANIFEST, manifest["bookkeeping"])
+        refuse_wrong_place(checkpoint, manifest["step"])
     except DamagedError:
         return False
-    return checkpoint.name == f"step_{manifest['step']:09d}"
+    return True
+
+
+def refuse_wrong_place(checkpoint: Path, step: int) -> None:
+    """Raise `DamagedError` if the directory of a checkpoint is named for another step than its own."""
+    if checkpoint.name != checkpoint_name(step):
+        raise DamagedError(
+            f"{checkpoint / MANIFEST}: is of step {step:,}, but the directory is named for another"
+        )
 
 
 def catalog_is_lost(folder: Path) -> bool:
@@ -107,10 +116,7 @@ def _entries_of_manifests(
 def _entry(directory: Path, manifest: dict[str, Any], known: CatalogEntry | None) -> CatalogEntry:
     """Return the entry that a manifest describes; `DamagedError` if a run did not write the manifest."""
     step, bookkeeping = manifest["step"], manifest["bookkeeping"]
-    if directory.name != f"step_{step:0>9}":
-        raise DamagedError(
-            f"{directory / MANIFEST}: is of step {step}, but the directory is named for another"
-        )
+    refuse_wrong_place(directory, step)
     try:
         scores = dict(bookkeeping.get("scores", []))
         score = EvaluationScore.of_state(scores[step]).mean_return if step in scores else None

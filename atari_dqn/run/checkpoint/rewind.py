@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from atari_dqn.errors import DamagedError, UserError
-from atari_dqn.run.checkpoint.catalog import CATALOG, write_catalog
-from atari_dqn.run.checkpoint.manifest import MANIFEST
+from atari_dqn.run.checkpoint.catalog import CATALOG, checkpoint_name, write_catalog
 from atari_dqn.run.checkpoint.reconcile import catalog_is_lost, checkpoint_directories, reconcile
 from atari_dqn.run.checkpoint.store import CheckpointStore
 from atari_dqn.run.leases.guard import check_lease
@@ -23,14 +22,6 @@ def named_checkpoint(store: CheckpointStore, name: str) -> Path:
     return known[target]
 
 
-def refuse_wrong_place(checkpoint: Path, step: int) -> None:
-    """Raise `DamagedError` if the directory of a checkpoint is named for another step than its own."""
-    if checkpoint.name != f"step_{step:09d}":
-        raise DamagedError(
-            f"{checkpoint / MANIFEST}: is of step {step:,}, but the directory is named for another"
-        )
-
-
 def refuse_lost_catalog(store: CheckpointStore) -> None:
     """Raise `DamagedError` if the catalog is missing although checkpoints were finished."""
     if catalog_is_lost(store.folder):
@@ -39,7 +30,7 @@ def refuse_lost_catalog(store: CheckpointStore) -> None:
 
 def later_checkpoints(store: CheckpointStore, step: int) -> list[Path]:
     """Return the checkpoints of steps after `step`, oldest first."""
-    return [path for path in checkpoint_directories(store.folder) if path.name > f"step_{step:09d}"]
+    return [path for path in checkpoint_directories(store.folder) if path.name > checkpoint_name(step)]
 
 
 def rewind(store: CheckpointStore, step: int) -> tuple[str, ...]:

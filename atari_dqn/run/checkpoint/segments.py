@@ -50,7 +50,7 @@ class Segment:
     first: int
     stop: int
     digest: str
-    """Digest of the rows; see `tree.piece_digest`."""
+    """Digest of the rows; see `state_tree.piece_digest`."""
     sha256: str
     """SHA-256 of the file."""
     bytes: int

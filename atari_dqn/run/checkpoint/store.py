@@ -20,17 +20,9 @@ from atari_dqn.formatting import size
 from atari_dqn.replay.rows import RingRows
 from atari_dqn.run.checkpoint import stages
 from atari_dqn.run.checkpoint.background_work import BackgroundWork
-from atari_dqn.run.checkpoint.catalog import CATALOG, CatalogEntry, entries_to_keep, read_catalog
+from atari_dqn.run.checkpoint.catalog import CatalogEntry, checkpoint_name, entries_to_keep, read_catalog
 from atari_dqn.run.checkpoint.layout import layout_of_rest
-from atari_dqn.run.checkpoint.manifest import (
-    MANIFEST,
-    SCHEMA_VERSION,
-    now,
-    read_manifest,
-    replace_bookkeeping,
-    sealed,
-    verify,
-)
+from atari_dqn.run.checkpoint.manifest import MANIFEST, now, replace_bookkeeping, verify
 from atari_dqn.run.checkpoint.reconcile import checkpoint_directories
 from atari_dqn.run.checkpoint.row_saver import RowSaver
 from atari_dqn.run.checkpoint.segments import SavedRows
@@ -39,19 +31,6 @@ from atari_dqn.run.checkpoint.state_files import read_agent, read_rest
 from atari_dqn.run.checkpoint.state_tree import detached, leaves
 from atari_dqn.run.leases.guard import check_lease
 from atari_dqn.types import StateDict
-
-__all__ = [
-    "CATALOG",
-    "MANIFEST",
-    "SCHEMA_VERSION",
-    "CatalogEntry",
-    "CheckpointStore",
-    "Saved",
-    "load_checkpoint",
-    "read_manifest",
-    "sealed",
-    "verify",
-]
 
 _CANCEL_SECONDS = 2.0
 
@@ -118,7 +97,7 @@ class CheckpointStore:
         self.finish()
         entry = CatalogEntry(
             step=step,
-            path=f"step_{step:09d}",
+            path=checkpoint_name(step),
             eval_score=eval_score,
             timestamp=now(),
             protocol=protocol,
@@ -158,7 +137,7 @@ class CheckpointStore:
     def point_to(self, step: int) -> None:
         """Make the checkpoint of a step the latest."""
         with writing(self.folder / "latest"):
-            stages.update_links(self.folder, f"step_{step:09d}")
+            stages.update_links(self.folder, checkpoint_name(step))
 
     def tidy(self) -> None:
         """Remove everything that the catalog does not list. The run must be locked and reconciled."""

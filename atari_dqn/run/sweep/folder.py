@@ -54,6 +54,11 @@ class SweepFolder:
         """The leases of commands, one for each run on a cluster, which stops without it."""
         return LeaseFolder(self.own / "commands")
 
+    @property
+    def failures(self) -> Path:
+        """The folder of the files that say why members are not tried again."""
+        return self.own / "failures"
+
     def run(self, name: str) -> RunDirectory:
         """Return the run directory of a member, which may not exist yet."""
         return RunDirectory(self.path / name)
@@ -68,7 +73,7 @@ class SweepFolder:
 
     def failure(self, name: str) -> Path:
         """Return the file that says why a member is not tried again."""
-        return self.own / "failures" / f"{name}.json"
+        return self.failures / f"{name}.json"
 
     def has_begun(self, name: str) -> bool:
         """Return whether the run directory of a member exists."""

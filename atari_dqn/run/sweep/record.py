@@ -11,7 +11,8 @@ import msgspec
 
 from atari_dqn.errors import DamagedError
 from atari_dqn.files.atomic import write_json_atomically
-from atari_dqn.files.documents import check_types, read_json
+from atari_dqn.files.documents import check_types, read_json, with_infinity
+from atari_dqn.spec.digest import values_digest
 from atari_dqn.spec.history import without_ineffective
 from atari_dqn.spec.keys import Scalar
 
@@ -38,10 +39,28 @@ class Member:
     values: Mapping[str, Scalar]
     """The complete spec by dotted key; no key is `auto`."""
 
+    @classmethod
+    def of(cls, label: str, values: Mapping[str, Scalar]) -> Member:
+        """Make the member of a label that has a complete spec."""
+        game, seed = str(values["game"]), int(values["seed"])
+        return cls(
+            name=member_name(label, game, seed),
+            label=label,
+            game=game,
+            seed=seed,
+            digest=values_digest(values),
+            values=values,
+        )
+
     @property
     def total_frames(self) -> int:
         """The budget in emulator frames."""
         return int(self.values["training.total_frames"])
+
+
+def member_name(label: str, game: str, seed: int) -> str:
+    """Return the name of the run of a label on a game with a seed."""
+    return f"{label}_{game}_seed{seed}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,20 +147,12 @@ def _variant(variants: dict[str, dict[str, Scalar]], label: str, values: dict[st
 def _members(document: _Document, *, belongs: bool) -> Iterator[Member]:
     for row in document.members:
         if row.belongs == belongs:
+            values = {key: with_infinity(value) for key, value in document.variants[row.variant].items()}
             yield Member(
                 name=row.name,
                 label=row.label,
                 game=row.game,
                 seed=row.seed,
                 digest=row.digest,
-                values={
-                    **without_ineffective(_numbers(document.variants[row.variant])),
-                    "game": row.game,
-                    "seed": row.seed,
-                },
+                values={**without_ineffective(values), "game": row.game, "seed": row.seed},
             )
-
-
-def _numbers(values: Mapping[str, Scalar]) -> dict[str, Scalar]:
-    """Convert infinities, which JSON has as strings, to numbers."""
-    return {key: float(value) if value in ("inf", "-inf") else value for key, value in values.items()}

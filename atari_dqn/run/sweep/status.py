@@ -6,17 +6,19 @@ import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import get_args
 
 from atari_dqn.formatting import printable
 from atari_dqn.run.leases.lease import Lease
 from atari_dqn.run.leases.observer import LeaseObserver
-from atari_dqn.run.sweep.failures import Failure, read_failures
+from atari_dqn.run.sweep.failures import Failure, FailureKind, read_failures
 from atari_dqn.run.sweep.folder import SweepFolder
 from atari_dqn.run.sweep.progress import RunProgress
 from atari_dqn.run.sweep.record import Member, read_record
 
-FAILED = ("invalid", "halted", "damaged", "crashed")
+FAILED: tuple[str, ...] = get_args(FailureKind)
 """States of runs that are not tried again."""
+ENDED = ("finished", *FAILED)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +71,7 @@ class SweepStatus:
     def refresh(self, only: Collection[str] | None = None) -> None:
         """Read the runs, or only those named, and all leases and failures."""
         self._observer.refresh()
-        failures = read_failures(self.folder.own / "failures")
+        failures = read_failures(self.folder.failures)
         names = self._runs.keys() if only is None else {*only, *self._observer.leases} & self._runs.keys()
         for members, belongs in ((self.record.members, True), (self.record.former, False)):
             for member in members:
@@ -87,7 +89,7 @@ class SweepStatus:
     @property
     def has_ended(self) -> bool:
         """Whether every run of the sweep has finished or is not tried again."""
-        return all(each.state in ("finished", *FAILED) for each in self.members if each.belongs)
+        return all(each.state in ENDED for each in self.members if each.belongs)
 
     @property
     def totals(self) -> Totals:
@@ -98,9 +100,7 @@ class SweepStatus:
             states[each.state] = states.get(each.state, 0) + 1
         rates = [each.frames_per_second for each in members if each.state == "running"]
         rate = sum(rate for rate in rates if rate > 0)
-        left = sum(
-            each.total_frames - each.env_frames for each in members if each.state not in ("finished", *FAILED)
-        )
+        left = sum(each.total_frames - each.env_frames for each in members if each.state not in ENDED)
         return Totals(
             states=states,
             env_frames=sum(each.env_frames for each in members),

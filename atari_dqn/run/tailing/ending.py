@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from atari_dqn.run.tailing.status import RunStatus
+from atari_dqn.telemetry.events import ENDINGS
 
-_ENDED = ("finished", "halted", "interrupted")
 ENDED_WITHOUT_EVENT = ("stopped", "silent")
 ENDED_AFTER_SECONDS = 60.0
 """A run without a process counts as ended after this time; a sweep pauses for less before it resumes one."""
 
 
-class EndOfRun:
-    """Follows the state of one run. `now`: a clock in seconds, which need not be the time of day."""
+class EndDetector:
+    """Detects the end of one run. `now`: a clock in seconds, which need not be the time of day."""
 
     def __init__(self, *, now: Callable[[], float]) -> None:
         self._now = now
         self._stopped_at: float | None = None
 
-    def has_come(self, status: RunStatus) -> bool:
+    def has_ended(self, status: RunStatus) -> bool:
         """Return whether the run has ended, by an event, or without one and without writing for a minute.
 
         A run whose lock this machine does not see, on another one, is not ended while it writes.
@@ -27,7 +27,7 @@ class EndOfRun:
         state = status.state
         if state not in ENDED_WITHOUT_EVENT:
             self._stopped_at = None
-            return state in _ENDED
+            return state in ENDINGS.values()
         if self._stopped_at is None:
             self._stopped_at = self._now()
         return min(self._now() - self._stopped_at, status.silent_seconds) >= ENDED_AFTER_SECONDS

@@ -19,7 +19,7 @@ from atari_dqn.telemetry.columns import FORMER_NAMES, TABLES, column_names
 from atari_dqn.telemetry.events import GATES, Event, GateChanged, GateState, Notice, Row, Value
 
 _LATEST_BYTES = 16_384
-_WORDS = {column.name for table in TABLES.values() for column in table if column.unit in ("word", "hash")}
+_WORDS = {column.name for table in TABLES.values() for column in table if column.is_text}
 _LONGEST_WORD = 100
 _COUNTS = ("step", "env_frames")
 _COUNT = re.compile(r"\d{1,15}", re.ASCII)

@@ -11,15 +11,15 @@ from typing import Any
 
 from atari_dqn.files.atomic import open_regular
 from atari_dqn.formatting import printable
+from atari_dqn.run.lock import LOCK
 from atari_dqn.run.tailing.identity import identity_of
 from atari_dqn.run.tailing.isolation import Unreadable, attempt
 from atari_dqn.run.tailing.run_events import RunEvents
 from atari_dqn.telemetry.alerts import Alerts
-from atari_dqn.telemetry.events import Event, GateChanged, Notice, Row
+from atari_dqn.telemetry.events import ENDINGS, Event, GateChanged, Notice, Row
 
 SILENT_SECONDS = 600.0
 """A run without a lock file is `silent` after this time without writing."""
-_ENDINGS = {"finished": "finished", "halted": "halted", "interrupted": "interrupted", "worker died": "halted"}
 _BEGINNINGS = ("started", "resumed")
 
 
@@ -51,7 +51,7 @@ class RunStatus:
             return self._ending
         if not self._has_events:
             return "new"
-        held = _is_held(self.run / ".lock")
+        held = _is_held(self.run / LOCK)
         if held is None:
             return "silent" if self.silent_seconds > SILENT_SECONDS else "running"
         return "running" if held else "stopped"
@@ -135,7 +135,7 @@ class RunStatus:
         self._noticed_frames = max(self._noticed_frames, notice.env_frames)
         if notice.kind in _BEGINNINGS:
             self._ending, self._noticed_frames = "", notice.env_frames
-        self._ending = _ENDINGS.get(notice.kind, self._ending)
+        self._ending = ENDINGS.get(notice.kind, self._ending)
         raised = notice.data.get("total_frames")
         if notice.kind in ("extended", "resumed") and isinstance(raised, int):
             self._raised_frames = raised

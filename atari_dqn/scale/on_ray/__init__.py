@@ -7,8 +7,6 @@
     node            what a node reports about itself, and how it trains a member: plain values in and out
     node_room       a node with what is free on it
     site            the nodes with what is free on each, and the tasks that run there
-    workers         starts and stops members there; `scale.scheduler` runs a sweep with them, and
-                    `scale.tuning.tuner` a tune
     actor_room      what an actor needs of a node, and whether a cluster has room for all of a run
     actor_carrier   starts actors, puts weights into the store, and finds the messages that have arrived
     actor_handle    the learner's end of an actor: its open orders, the steps it has reported

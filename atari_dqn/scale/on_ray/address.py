@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
 from atari_dqn.errors import UserError
+from atari_dqn.machine.loopback import is_loopback
 
 MODE, TOKEN, TOKEN_PATH = "RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"
 """Environment variables with which Ray 2.52 and later require and find a token."""
@@ -33,14 +33,6 @@ def parse_address(text: str) -> tuple[str, int]:
     if match is None or not 0 < int(match["port"]) <= _MOST_PORT:
         raise UserError(f"--address: found {text!r}, expected HOST:PORT, as `ray start --head` prints it")
     return match["host"].strip("[]"), int(match["port"])
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether a host name or address is this machine's own, which no other host reaches."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def check_token(host: str, environment: Mapping[str, str], home: Path) -> None:

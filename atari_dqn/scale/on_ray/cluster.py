@@ -83,7 +83,10 @@ class Cluster:
         """Return the nodes with their hardware; `UserError` names one that cannot train these runs."""
         alive = self.alive()
         asked = {key: self._ask(key, on_node.report, str(path.absolute())) for key in ids if key in alive}
-        return [_described(key, alive[key], self._answer(alive[key], ref)) for key, ref in asked.items()]
+        return [
+            _described(key, alive[key], self._answer(alive[key]["NodeManagerAddress"], ref))
+            for key, ref in asked.items()
+        ]
 
     def check_folder(self, folder: SweepFolder, nodes: Sequence[Node]) -> None:
         """Check that nodes have the sweep's folder; `UserError` names one that has another."""
@@ -93,7 +96,7 @@ class Cluster:
                 each.id: self._ask(each.id, on_node.answer, path, asdict(probe), each.name) for each in nodes
             }
             for each in nodes:
-                refusal = self._answer({"NodeManagerAddress": each.name}, asked[each.id])
+                refusal = self._answer(each.name, asked[each.id])
                 if refusal:
                     raise UserError(str(refusal))
                 check_answer(folder, probe, each.name)
@@ -105,8 +108,7 @@ class Cluster:
         remote = ray.remote(max_calls=1, num_cpus=0, max_retries=1)(function)
         return remote.options(scheduling_strategy=on(node_id)).remote(*arguments)  # type: ignore[no-any-return]
 
-    def _answer(self, node: Mapping[str, Any], ref: ray.ObjectRef[Any]) -> Any:
-        name = node["NodeManagerAddress"]
+    def _answer(self, name: str, ref: ray.ObjectRef[Any]) -> Any:
         try:
             return ray.get(ref, timeout=_PATIENCE_SECONDS)
         except ray.exceptions.RayTaskError as error:

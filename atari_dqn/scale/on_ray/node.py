@@ -12,7 +12,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
@@ -21,6 +20,7 @@ import msgspec
 
 from atari_dqn import __version__
 from atari_dqn.errors import UserError
+from atari_dqn.run import provenance
 from atari_dqn.run.leases.lease import Lease, LeaseFolder
 from atari_dqn.run.leases.observer import LeaseObserver
 from atari_dqn.run.leases.owner import Owner, this_machine
@@ -38,14 +38,11 @@ _LONGEST_POLL_SECONDS = 1.0
 
 def versions() -> dict[str, str]:
     """Return the versions on which results depend; empty for a package that is missing."""
-    return {"atari_dqn": __version__, "Python": platform.python_version(), "torch": _version("torch")}
-
-
-def _version(name: str) -> str:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return ""
+    return {
+        "atari_dqn": __version__,
+        "Python": platform.python_version(),
+        "torch": provenance.versions()["torch"] or "",
+    }
 
 
 def report(path: str) -> Plain:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
-from atari_dqn.run.leases.observer import LeaseObserver
 from atari_dqn.run.sweep.record import Member
 from atari_dqn.scale.on_ray.cluster import Node
 from atari_dqn.scale.room import Disk, Need, Needs, Room
@@ -17,7 +16,7 @@ class NodeRoom:
     def __init__(
         self, node: Node, cores: Sequence[int], devices: Sequence[str], threads: int, disk: Disk
     ) -> None:
-        self.node, self.threads = node, threads
+        self.node = node
         ram = min(node.hardware.memory_available_bytes, node.ram)
         hardware = replace(node.hardware, memory_available_bytes=ram)
         self.room = Room(hardware, devices, cores=cores, disk=disk)
@@ -27,14 +26,4 @@ class NodeRoom:
 
     def needs_of(self, member: Member) -> dict[str, Need]:
         """Compute the need of a member on each device of the node."""
-        return {device: self._needs.of(member, device) for device in self.room.devices}
-
-
-def cores_of_others(observer: LeaseObserver, machine: str, ours: Collection[str]) -> set[int]:
-    """Return the cores of a machine that runs use, apart from ours, by their leases."""
-    return {
-        core
-        for lease in observer.leases.values()
-        if lease.owner.machine == machine and lease.name not in ours and not observer.is_stale(lease.name)
-        for core in lease.cores
-    }
+        return self._needs.by_device(member, self.room.devices)

@@ -21,8 +21,8 @@ from atari_dqn.run.sweep.record import Member
 from atari_dqn.scale.on_ray.cluster import Cluster, Node, on
 from atari_dqn.scale.on_ray.command import CommandLeases
 from atari_dqn.scale.on_ray.node import train_member, wait_for_leases
-from atari_dqn.scale.on_ray.node_room import NodeRoom, cores_of_others
-from atari_dqn.scale.room import Disk, Need, Placement, devices_of
+from atari_dqn.scale.on_ray.node_room import NodeRoom
+from atari_dqn.scale.room import Disk, Need, Placement, cores_of_others, devices_of
 from atari_dqn.scale.runner import MOST_CRASHES, Outcome
 
 _WAKE_SECONDS = 1.0
@@ -45,7 +45,7 @@ class Task:
 
 
 class RaySite:
-    """The nodes of a cluster: each member is trained by a task of Ray on the node that has room for it."""
+    """Implements `Site` for a cluster: a task of Ray trains a member on the node that has room for it."""
 
     def __init__(
         self,
@@ -108,8 +108,8 @@ class RaySite:
         """Return whether a core of a node is free."""
         return any(not place.room.is_full(place.used_by_others) for place in self._usable())
 
-    def start(self, member: Member, observer: LeaseObserver) -> bool:
-        """Start a member whose lease is free or stale; return False if it does not fit now."""
+    def start(self, member: Member, observer: LeaseObserver) -> None:
+        """Start a member whose lease is free or stale, if it fits on a node now."""
         lease = observer.leases.get(member.name)
         silent = {task.node for task in self._silent if task.name == member.name}
         for place in self._usable():
@@ -121,8 +121,7 @@ class RaySite:
                 self._tasks[member.name] = self._submit(member, place, found, needs[found.device], lease)
                 if lease is not None:
                     self._report(f"{member.name}: taken over from {lease.owner.host} by {place.node.name}")
-                return True
-        return False
+                return
 
     def ended(self) -> Sequence[tuple[str, Outcome | BaseException]]:
         """Wait a moment for members that end; return them with their outcomes."""

@@ -12,5 +12,5 @@ trial is written to the log as a whole when it begins, and once more when it end
 from its runs. A command that goes on therefore makes the decisions that the earlier one would have made.
 
 `scheduler.Workers` is all that a tune needs of a scheduler: start members, stop members, report those that
-ended. `scale.local.LocalWorkers` is the one for this machine.
+ended. `site_workers.SiteWorkers` implements it.
 """

@@ -22,7 +22,7 @@ import msgspec
 
 from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.files.atomic import exists, is_file, write_json_atomically, writing
-from atari_dqn.files.documents import check_types, read_json
+from atari_dqn.files.documents import check_types, read_json, with_infinity
 from atari_dqn.formatting import shortened
 from atari_dqn.run.leases.lease import check_links
 from atari_dqn.run.sweep.folder import SweepFolder
@@ -60,6 +60,11 @@ class TuneFolder:
     def log(self) -> Path:
         """Optuna's log of the trials."""
         return self.path / "trials.jsonl"
+
+    @property
+    def clock(self) -> Path:
+        """How long `dqn tune` has worked here."""
+        return self.path / "clock.json"
 
     @property
     def runs(self) -> SweepFolder:
@@ -113,14 +118,9 @@ def read_tune_record(folder: TuneFolder) -> TuneRecord:
     check_types(folder.record, found, TuneRecord)
     record = msgspec.convert(found, TuneRecord)
     tune = record.tune
-    space = tuple(replace(each, choices=tuple(map(_number, each.choices))) for each in tune.space)
-    base = {key: _number(value) for key, value in tune.base.items()}
+    space = tuple(replace(each, choices=tuple(map(with_infinity, each.choices))) for each in tune.space)
+    base = {key: with_infinity(value) for key, value in tune.base.items()}
     return replace(record, tune=replace(tune, base=base, space=space))
-
-
-def _number(value: Scalar) -> Scalar:
-    """Convert an infinity, which JSON has as a string, to a number."""
-    return float(value) if value in ("inf", "-inf") else value
 
 
 def write_tune_record(folder: TuneFolder, record: TuneRecord) -> None:
@@ -199,8 +199,7 @@ class Stopwatch:
     _PERIOD_SECONDS = 10.0
 
     def __init__(self, folder: TuneFolder) -> None:
-        self._path = folder.path / "clock.json"
-        self._before = _seconds(self._path)
+        self._path, self._before = folder.clock, worked_seconds(folder)
         self._began = self._saved_at = time.monotonic()
 
     @property
@@ -216,13 +215,9 @@ class Stopwatch:
 
 
 def worked_seconds(folder: TuneFolder) -> float:
-    """Return how long `dqn tune` has worked in a folder."""
-    return _seconds(folder.path / "clock.json")
-
-
-def _seconds(path: Path) -> float:
+    """Return how long `dqn tune` has worked in a folder; 0 if its clock is missing or damaged."""
     with suppress(DamagedError):
-        found = read_json(path)
+        found = read_json(folder.clock)
         seconds = found.get("seconds") if isinstance(found, dict) else None
         return float(seconds) if isinstance(seconds, int | float) and seconds >= 0 else 0.0
     return 0.0

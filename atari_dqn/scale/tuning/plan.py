@@ -11,7 +11,7 @@ from atari_dqn.run.sweep.record import Member
 from atari_dqn.scale.room import Needs, Room
 from atari_dqn.scale.tuning.combinations import extreme_settings
 from atari_dqn.scale.tuning.folder import TuneRecord
-from atari_dqn.scale.tuning.scores import described
+from atari_dqn.scale.tuning.scores import objective_text
 from atari_dqn.scale.tuning.trials import members_of
 
 
@@ -19,7 +19,7 @@ def check_one_fits(record: TuneRecord, hardware: Hardware, devices: Sequence[str
     """Raise `UserError` if this machine cannot hold a single run."""
     member = _members(record)[0]
     needs, room = Needs(hardware, record.tune.threads), Room(hardware, devices)
-    by_device = {device: needs.of(member, device) for device in room.devices}
+    by_device = needs.by_device(member, room.devices)
     if room.place(member.name, by_device, threads=record.tune.threads) is None:
         lacking = " and ".join(room.lacking(member.name, by_device))
         raise UserError(
@@ -35,7 +35,7 @@ def _members(record: TuneRecord) -> list[Member]:
 def plan_lines(record: TuneRecord, hardware: Hardware, devices: Sequence[str]) -> Iterator[str]:
     """Yield the lines of a plan. The needs are those of one combination of values."""
     tune = record.tune
-    yield described(tune.objective, len(tune.seeds), tune.games)
+    yield objective_text(tune.objective, len(tune.seeds), tune.games)
     yield from (f"  {dimension}" for dimension in tune.space)
     members = _members(record)
     needs, room = Needs(hardware, tune.threads), Room(hardware, devices)
@@ -49,7 +49,7 @@ def plan_lines(record: TuneRecord, hardware: Hardware, devices: Sequence[str]) -
     yield f"a run: {cores}, {size(need.ram)} RAM{vram}, {size(need.disk)} disk"
     at_once = 0
     for member in members * tune.sampler.trials_at_once:
-        placed = room.place(f"{at_once}", {each: needs.of(member, each) for each in room.devices}, threads=1)
+        placed = room.place(f"{at_once}", needs.by_device(member, room.devices), threads=1)
         at_once += placed is not None
     trials = f"{tune.sampler.trials_at_once} trial{'s' * (tune.sampler.trials_at_once > 1)}"
     yield f"at once here: {at_once} runs of {trials}, on {hardware.cores_usable} cores"

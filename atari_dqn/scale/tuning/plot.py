@@ -27,65 +27,67 @@ _MARGIN, _LOG_MARGIN = 0.05, 1.2
 _TRIAL, _BEST, _PRUNED = COLOURS[0], COLOURS[1], "0.55"
 
 
-def encoded_plot(found: Standing, importance: Mapping[str, float]) -> bytes:
+def encoded_plot(standing: Standing, importance: Mapping[str, float]) -> bytes:
     """Return the plot as PNG; the same tune gives the same bytes."""
     buffer = io.BytesIO()
-    figure_of(found, importance).savefig(buffer, format="png", dpi=120, metadata={"Software": None})
+    figure_of(standing, importance).savefig(buffer, format="png", dpi=120, metadata={"Software": None})
     return buffer.getvalue()
 
 
-def figure_of(found: Standing, importance: Mapping[str, float]) -> Figure:
+def figure_of(standing: Standing, importance: Mapping[str, float]) -> Figure:
     """Return the matplotlib figure."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    space = found.record.tune.space
+    space = standing.record.tune.space
     panels = 1 + len(space) + bool(importance)
     columns = min(_COLUMNS, panels)
     rows = math.ceil(panels / columns)
     figure = Figure(layout="constrained", figsize=(columns * _PANEL_INCHES[0], rows * _PANEL_INCHES[1] + 0.6))
     FigureCanvasAgg(figure)
     axes = list(figure.subplots(rows, columns, squeeze=False).flatten())
-    _draw_history(axes[0], found)
+    _draw_history(axes[0], standing)
     for place, dimension in enumerate(space, start=1):
-        _draw_key(axes[place], found, dimension)
+        _draw_key(axes[place], standing, dimension)
     if importance:
         _draw_importance(axes[1 + len(space)], importance)
     for each in axes[panels:]:
         each.set_visible(False)
     for each in axes[:panels]:
         each.spines[["top", "right"]].set_visible(False)
-    title = textwrap.fill(f"{found.record.tune.name}: {objective_line(found)}", columns * _TITLE_CHARACTERS)
+    title = textwrap.fill(
+        f"{standing.record.tune.name}: {objective_line(standing)}", columns * _TITLE_CHARACTERS
+    )
     figure.suptitle(title, fontsize="small", x=0.01, ha="left")
     return figure
 
 
-def _draw_history(axes: Axes, found: Standing) -> None:
+def _draw_history(axes: Axes, standing: Standing) -> None:
     """Draw the score of each trial in turn, and the best so far."""
-    complete = [trial for trial in found.trials if trial.state == "complete"]
+    complete = [trial for trial in standing.trials if trial.state == "complete"]
     numbers = [trial.number for trial in complete]
-    best = max if found.record.tune.objective.direction == "maximize" else min
+    best = max if standing.record.tune.objective.direction == "maximize" else min
     so_far = [best(trial.value for trial in complete[: place + 1]) for place in range(len(complete))]
     axes.plot(numbers, [trial.value for trial in complete], "o", color=_TRIAL, label="complete", zorder=3)
     axes.step(numbers, so_far, where="post", color=_BEST, label="best so far")
-    pruned = [trial for trial in found.trials if trial.state == "pruned"]
+    pruned = [trial for trial in standing.trials if trial.state == "pruned"]
     values = [trial.steps[max(trial.steps)] for trial in pruned]
     if pruned:
         axes.plot([trial.number for trial in pruned], values, "x", color=_PRUNED, label="pruned")
     _mark_integers(axes)
     axes.set_title("trials", loc="left", fontweight="bold")
     axes.set_xlabel("trial")
-    axes.set_ylabel(found.record.tune.objective.score)
+    axes.set_ylabel(standing.record.tune.objective.score)
     axes.grid(alpha=0.25)
     axes.legend(
         fontsize="x-small", frameon=False, ncols=3, loc="lower right", bbox_to_anchor=(1, 1), handlelength=1
     )
 
 
-def _draw_key(axes: Axes, found: Standing, dimension: Dimension) -> None:
+def _draw_key(axes: Axes, standing: Standing, dimension: Dimension) -> None:
     """Draw the scores of complete trials over the values of a key; the best trial is marked."""
-    keys = [each.key for each in found.record.tune.space]
-    with_key = [trial for trial in found.ranked if dimension.key in trial.settings]
+    keys = standing.record.tune.keys
+    with_key = [trial for trial in standing.ranked if dimension.key in trial.settings]
     values = [trial.settings[dimension.key] for trial in with_key]
     axes.plot(_places(dimension, values), _scores(with_key), "o", color=_TRIAL, alpha=0.7)
     axes.plot(_places(dimension, values[:1]), _scores(with_key[:1]), "o", color=_BEST, label="best")
@@ -102,7 +104,7 @@ def _draw_key(axes: Axes, found: Standing, dimension: Dimension) -> None:
             _mark_integers(axes)
     axes.set_title(leaf(dimension.key, keys), loc="left", fontweight="bold")
     axes.set_xlabel(dimension.key)
-    axes.set_ylabel(found.record.tune.objective.score)
+    axes.set_ylabel(standing.record.tune.objective.score)
     axes.grid(alpha=0.25)
 
 

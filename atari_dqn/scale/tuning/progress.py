@@ -42,25 +42,24 @@ class TuneProgress:
 
     def screen(self, columns: int, rows: int) -> list[str]:
         """Return the lines of a screen: the trials, the runs that run, totals and objective."""
-        found = self._read()
-        runs = list(islice(self._run_lines(found), _MOST_RUNS))
-        below = [*wrap(totals_line(found), columns), *wrap(objective_line(found), columns)]
+        standing = self._read()
+        runs = list(islice(self._run_lines(standing), _MOST_RUNS))
+        below = [*wrap(totals_line(standing), columns), *wrap(objective_line(standing), columns)]
         most = max(_FEWEST_TRIALS, rows - len(runs) - len(below) - _OTHER_ROWS)
-        trials = list(ranked_lines(found, columns, most))
+        trials = list(ranked_lines(standing, columns, most))
         return [heading(columns), *trials, *([""] if runs else []), *runs, "", *below]
 
     def news(self) -> Iterator[str]:
         """Yield a sentence for each trial whose state has changed since the last call."""
-        found = self._read()
-        ranks = {trial.number: rank for rank, trial in enumerate(found.ranked, start=1)}
-        for trial in found.trials:
+        standing = self._read()
+        for trial in standing.trials:
             if self._states.get(trial.number) != trial.state:
                 self._states[trial.number] = trial.state
                 goes_on = " goes on" if trial.state == "running" and trial.number < self._earlier else ""
-                yield f"trial {trial.number}{goes_on}: {_change(trial, found, ranks.get(trial.number))}"
+                yield f"trial {trial.number}{goes_on}: {_change(trial, standing)}"
 
-    def _run_lines(self, found: Standing) -> Iterator[str]:
-        at_frames = found.record.tune.objective.at_frames
+    def _run_lines(self, standing: Standing) -> Iterator[str]:
+        at_frames = standing.record.tune.objective.at_frames
         for name in sorted(self._running()):
             run = self._runs.setdefault(name, RunProgress(self._folder.path / name, at_frames))
             run.refresh()
@@ -70,14 +69,13 @@ class TuneProgress:
             yield f"{name}: {count(run.env_frames)} of {count(at_frames)} frames, {share}{rate}{left}"
 
 
-def _change(trial: Trial, found: Standing, rank: int | None) -> str:
-    keys = [dimension.key for dimension in found.record.tune.space]
+def _change(trial: Trial, standing: Standing) -> str:
     match trial.state:
         case "running":
-            return settings_text(trial.settings, keys)
+            return settings_text(trial.settings, standing.record.tune.keys)
         case "complete":
-            first = found.first[trial.number]
+            first, rank = standing.first[trial.number], standing.ranks.get(trial.number)
             place = f"its values are those of trial {first}" if rank is None else f"rank {rank}"
-            return f"complete, {measure(trial.value)} ({unit_of(found)}), {place}"
+            return f"complete, {measure(trial.value)} ({unit_of(standing)}), {place}"
         case "pruned" | "failed":
             return f"{trial.state}: {trial.reason}"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from atari_dqn.errors import DamagedError
 from atari_dqn.files.documents import checked
@@ -11,7 +13,7 @@ from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.provenance import Provenance
 from atari_dqn.run.recorded_scores import checked_protocols
 from atari_dqn.scale.tuning.folder import TuneFolder, TuneRecord, worked_seconds
-from atari_dqn.scale.tuning.study import Trial, TrialLog, begun_first
+from atari_dqn.scale.tuning.study import Trial, TrialLog, with_first_equal
 from atari_dqn.scale.tuning.trials import TrialRuns, members_of
 
 
@@ -29,12 +31,17 @@ class Standing:
     seconds: float
     """For how long `dqn tune` has worked."""
 
+    @cached_property
+    def ranks(self) -> Mapping[int, int]:
+        """The rank of each trial in `ranked`, by its number."""
+        return {trial.number: rank for rank, trial in enumerate(self.ranked, start=1)}
 
-def standing(record: TuneRecord, folder: TuneFolder, log: TrialLog) -> Standing:
+
+def read_standing(record: TuneRecord, folder: TuneFolder, log: TrialLog) -> Standing:
     """Read the present standing of a tune."""
     trials = log.trials()
     sign = -1 if record.tune.objective.direction == "maximize" else 1
-    first = tuple(number for _, number in begun_first(trials))
+    first = tuple(number for _, number in with_first_equal(trials))
     complete = [
         trial for trial in trials if trial.state == "complete" and first[trial.number] == trial.number
     ]
@@ -47,13 +54,13 @@ def standing(record: TuneRecord, folder: TuneFolder, log: TrialLog) -> Standing:
     )
 
 
-def protocol_lines(found: Standing, folder: TuneFolder) -> list[str]:
+def protocol_lines(standing: Standing, folder: TuneFolder) -> list[str]:
     """Return the protocols of the evaluations that rate the best trial; one, or one for each game."""
-    if not found.ranked:
+    if not standing.ranked:
         return []
-    best = found.ranked[0]
-    members = members_of(found.record, found.first[best.number], best.settings)
-    runs = TrialRuns(found.record, folder.runs, members)
+    best = standing.ranked[0]
+    members = members_of(standing.record, standing.first[best.number], best.settings)
+    runs = TrialRuns(standing.record, folder.runs, members)
     runs.refresh()
     lines = (_protocol(folder.runs.run(name), digest) for name, digest in runs.protocol_digests.items())
     return list(dict.fromkeys(lines))

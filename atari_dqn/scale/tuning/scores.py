@@ -77,7 +77,7 @@ def statistic_of(statistic: Statistic, scores: Sequence[Sequence[float]]) -> flo
     return float(STATISTICS[statistic](matrix)) if np.isfinite(matrix).all() else math.nan
 
 
-def described(objective: Objective, seeds: int, games: Sequence[str]) -> str:
+def objective_text(objective: Objective, seeds: int, games: Sequence[str]) -> str:
     """Describe the objective on one line: `mean over 3 seeds of mean_return (…) at 1,000,000 frames`."""
     name = {"mean": "mean", "iqm": "IQM"}[objective.statistic]
     over = f"{seeds} seed{'s' * (seeds > 1)}" + (f" and {len(games)} games" if len(games) > 1 else "")

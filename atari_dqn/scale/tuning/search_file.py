@@ -15,14 +15,6 @@ from atari_dqn.spec.keys import Values
 _MOST_SHOWN = 5
 
 
-def read_threads(path: Path, table: Mapping[str, Any]) -> tuple[int, list[Fault]]:
-    """Read the number of threads of each run."""
-    found = table.get("threads", 1)
-    fields = Fields(path, "top", {"top": {"threads": found}}, ("threads",))
-    threads = fields.integer("threads", 1, low=1)
-    return threads, [Fault(fault.where, "threads", fault.problem) for fault in fields.faults]
-
-
 def read_objective(
     path: Path, table: Mapping[str, Any], fixed: Values, games: Sequence[str]
 ) -> tuple[Objective, tuple[int, ...], list[Fault]]:

@@ -219,7 +219,7 @@ def _trial(frozen: FrozenTrial) -> Trial:
     )
 
 
-def begun_first(trials: list[Trial]) -> Iterator[tuple[Trial, int]]:
+def with_first_equal(trials: list[Trial]) -> Iterator[tuple[Trial, int]]:
     """Yield each trial with the number of the first one that has the same values, whose runs it shares."""
     first: dict[frozenset[tuple[str, Scalar]], int] = {}
     for trial in trials:

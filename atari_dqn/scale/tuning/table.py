@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 
 from atari_dqn.formatting import duration, measure, percentage, printable, setting
 from atari_dqn.scale.tuning.ranking import Standing
-from atari_dqn.scale.tuning.scores import SCORES, described
+from atari_dqn.scale.tuning.scores import SCORES, objective_text
 from atari_dqn.scale.tuning.study import IMPORTANCE, Trial
 from atari_dqn.spec.keys import Scalar
 
@@ -21,8 +20,8 @@ def heading(columns: int) -> str:
     return _HEADING[:columns]
 
 
-def trial_line(trial: Trial, found: Standing, rank: int | None, keys: Sequence[str], columns: int) -> str:
-    """Format the line of a trial, shortened to a width. `keys`: of the space, in their order.
+def trial_line(trial: Trial, standing: Standing, columns: int) -> str:
+    """Format the line of a trial, shortened to a width.
 
     The score of a trial that has none yet is that of its latest step, in brackets.
     """
@@ -30,8 +29,8 @@ def trial_line(trial: Trial, found: Standing, rank: int | None, keys: Sequence[s
         score = measure(trial.value)
     else:
         score = f"({measure(trial.steps[max(trial.steps)])})" if trial.steps else "-"
-    place = "" if rank is None else str(rank)
-    first = found.first[trial.number]
+    place, first = standing.ranks.get(trial.number, ""), standing.first[trial.number]
+    keys = standing.record.tune.keys
     text = settings_text(trial.settings, keys) if first == trial.number else f"those of trial {first}"
     line = f"{place:>4} {trial.number:>5} {trial.state:<9}{score:>9}  {text}"
     return line if len(line) <= columns else f"{line[: columns - 1]}…"
@@ -53,10 +52,10 @@ def leaf(key: str, keys: Sequence[str]) -> str:
     return last if sum(each.rpartition(".")[2] == last for each in keys) == 1 else key
 
 
-def totals_line(found: Standing) -> str:
+def totals_line(standing: Standing) -> str:
     """Format the number of trials by state, the budget and the time on one line."""
-    tune = found.record.tune
-    states = [trial.state for trial in found.trials]
+    tune = standing.record.tune
+    states = [trial.state for trial in standing.trials]
     counts = [
         f"{states.count(state)} {state}"
         for state in ("running", "complete", "pruned", "failed")
@@ -65,45 +64,43 @@ def totals_line(found: Standing) -> str:
     limits = {"trials": tune.budget.trials, "hours": tune.budget.hours}
     budget = " and ".join(f"{limit:,} {name}" for name, limit in limits.items() if limit is not None)
     done = f"{', '.join(counts) or 'no trials'}, of a budget of {budget}"
-    return f"{tune.name}: {done}; {duration(found.seconds)} of work"
+    return f"{tune.name}: {done}; {duration(standing.seconds)} of work"
 
 
-def objective_line(found: Standing) -> str:
+def objective_line(standing: Standing) -> str:
     """Describe the objective on one line."""
-    tune = found.record.tune
-    return described(tune.objective, len(tune.seeds), tune.games)
+    tune = standing.record.tune
+    return objective_text(tune.objective, len(tune.seeds), tune.games)
 
 
-def ranked_lines(found: Standing, columns: int, most: int | None = None) -> Iterator[str]:
+def ranked_lines(standing: Standing, columns: int, most: int | None = None) -> Iterator[str]:
     """Yield the lines of trials: those that run, the complete ones by rank, the others. At most `most`."""
-    keys = [dimension.key for dimension in found.record.tune.space]
-    ranks = {trial.number: rank for rank, trial in enumerate(found.ranked, start=1)}
-    running = [trial for trial in found.trials if trial.state == "running"]
-    shown = {trial.number for trial in (*running, *found.ranked)}
-    others = [trial for trial in found.trials if trial.number not in shown]
-    trials = [*running, *found.ranked, *sorted(others, key=lambda trial: trial.state)]
+    running = [trial for trial in standing.trials if trial.state == "running"]
+    shown = {trial.number for trial in (*running, *standing.ranked)}
+    others = [trial for trial in standing.trials if trial.number not in shown]
+    trials = [*running, *standing.ranked, *sorted(others, key=lambda trial: trial.state)]
     for trial in trials[:most]:
-        yield trial_line(trial, found, ranks.get(trial.number), keys, columns)
+        yield trial_line(trial, standing, columns)
     if most is not None and len(trials) > most:
         yield f"and {len(trials) - most:,} trials more"
 
 
 def status_lines(
-    found: Standing, protocols: Sequence[str], importance: Mapping[str, float], columns: int
+    standing: Standing, protocols: Sequence[str], importance: Mapping[str, float], columns: int
 ) -> Iterator[str]:
     """Yield the whole outcome of a tune as text."""
     yield heading(columns)
-    yield from ranked_lines(found, columns)
+    yield from ranked_lines(standing, columns)
     yield ""
-    for trial in found.trials:
+    for trial in standing.trials:
         if trial.state == "failed":
             yield f"trial {trial.number} failed: {printable(trial.reason)}"
-    yield totals_line(found)
-    yield objective_line(found)
+    yield totals_line(standing)
+    yield objective_line(standing)
     yield from (f"protocol: {line}" for line in protocols[:_MOST_PROTOCOLS])
     if len(protocols) > _MOST_PROTOCOLS:
         yield f"and {len(protocols) - _MOST_PROTOCOLS} protocols more, one for each game"
-    keys = [dimension.key for dimension in found.record.tune.space]
+    keys = standing.record.tune.keys
     if importance:
         shares = ", ".join(
             f"{leaf(key, keys)} {percentage(share, decimals=0)}" for key, share in importance.items()
@@ -111,11 +108,6 @@ def status_lines(
         yield f"importance: {shares} ({IMPORTANCE})"
 
 
-def unit_of(found: Standing) -> str:
+def unit_of(standing: Standing) -> str:
     """Return the unit of the objective."""
-    return SCORES[found.record.tune.objective.score].unit
-
-
-def continue_command(path: str, options: str = "") -> str:
-    """Return the command that goes on with a tune."""
-    return " ".join(filter(None, ["dqn tune", shlex.quote(path), options]))
+    return SCORES[standing.record.tune.objective.score].unit

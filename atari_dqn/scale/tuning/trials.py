@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from atari_dqn.run.sweep.folder import SweepFolder
@@ -13,11 +13,9 @@ from atari_dqn.scale.tuning.folder import TuneRecord
 from atari_dqn.scale.tuning.pruning import Step
 from atari_dqn.scale.tuning.scores import SCORES, statistic_of
 from atari_dqn.scale.tuning.space import Settings
-from atari_dqn.spec.constraints import AUTO
-from atari_dqn.spec.digest import values_digest
 from atari_dqn.spec.errors import Fault, SpecError
 from atari_dqn.spec.iteration import iteration_frames
-from atari_dqn.spec.keys import AUTO_KEYS, Scalar
+from atari_dqn.spec.keys import Scalar, unresolved
 
 
 def trial_values(record: TuneRecord, settings: Settings) -> dict[str, Scalar]:
@@ -25,11 +23,11 @@ def trial_values(record: TuneRecord, settings: Settings) -> dict[str, Scalar]:
     tune = record.tune
     base = {**tune.base, "game": tune.games[0], "seed": tune.seeds[0]}
     values = complete(tune.name, base, settings)
-    unresolved = {key for key in AUTO_KEYS if values.get(key) == AUTO}
-    if missing := sorted(unresolved - record.auto.keys()):  # searched as auto, which tune files once could be
+    auto = unresolved(values)
+    if missing := sorted(set(auto) - record.auto.keys()):  # searched as auto, which tune files once could be
         problem = "found auto, for which the folder of the tune has no value"
         raise SpecError([Fault(tune.name, key, problem) for key in missing])
-    return values | {key: record.auto[key] for key in unresolved}
+    return values | {key: record.auto[key] for key in auto}
 
 
 def members_of(record: TuneRecord, number: int, settings: Settings) -> list[Member]:
@@ -37,22 +35,10 @@ def members_of(record: TuneRecord, number: int, settings: Settings) -> list[Memb
     values = trial_values(record, settings)
     label = f"trial{number:04}"
     return [
-        _member(label, {**values, "game": game, "seed": seed})
+        Member.of(label, {**values, "game": game, "seed": seed})
         for seed in record.tune.seeds
         for game in record.tune.games
     ]
-
-
-def _member(label: str, values: Mapping[str, Scalar]) -> Member:
-    game, seed = str(values["game"]), int(values["seed"])
-    return Member(
-        name=f"{label}_{game}_seed{seed}",
-        label=label,
-        game=game,
-        seed=seed,
-        digest=values_digest(values),
-        values=values,
-    )
 
 
 @dataclass(frozen=True)

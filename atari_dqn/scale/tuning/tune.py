@@ -78,6 +78,11 @@ class Tune:
     sampler: Sampler
     budget: Budget
 
+    @property
+    def keys(self) -> list[str]:
+        """The keys that are searched."""
+        return [dimension.key for dimension in self.space]
+
 
 def to_plain(tune: Tune) -> dict[str, Any]:
     """Convert a tune to plain values for JSON."""

@@ -20,17 +20,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from atari_dqn.scale.axes import read_games, read_seeds
+from atari_dqn.scale.axes import read_games, read_seeds, read_threads
 from atari_dqn.scale.cases import NAME, section_entries
 from atari_dqn.scale.sweep_file import read_file_of, spec_path
 from atari_dqn.scale.tuning.combinations import combination_faults, complete
-from atari_dqn.scale.tuning.search_file import (
-    read_budget,
-    read_objective,
-    read_pruning,
-    read_sampler,
-    read_threads,
-)
+from atari_dqn.scale.tuning.search_file import read_budget, read_objective, read_pruning, read_sampler
 from atari_dqn.scale.tuning.space import ordered
 from atari_dqn.scale.tuning.space_file import condition_faults, read_space, space_entries
 from atari_dqn.scale.tuning.tune import Tune
@@ -38,19 +32,12 @@ from atari_dqn.spec.check import check_entries, show
 from atari_dqn.spec.errors import Fault, SpecError
 from atari_dqn.spec.keys import KEYS, SECTIONS, Scalar, Values
 from atari_dqn.spec.parse import read_toml, table_entries
-from atari_dqn.spec.shipped import is_name, shipped_tunes
+from atari_dqn.spec.shipped import shipped_tunes
 from atari_dqn.spec.suggest import did_you_mean
 
 _TOP_KEYS = (
     "spec", "game", "seed", "seeds", "threads", "set", "space", "objective", "pruning", "sampler", "budget",
 )  # fmt: skip
-
-
-def find_tune(path: Path) -> Path:
-    """Return the tune file that a user names: a path that exists, or the shipped tune of that name."""
-    if not is_name(path) or path.exists():
-        return path
-    return shipped_tunes().get(path.name, path)
 
 
 def load_tune(path: Path) -> Tune:
@@ -117,8 +104,6 @@ def _key_faults(path: Path, table: Mapping[str, Any]) -> Iterator[Fault]:
             yield Fault(str(path), key, f"a key of the spec; write it in [set{place} or [space{place}")
         else:
             yield Fault(str(path), key, "unknown key" + did_you_mean(key, _TOP_KEYS))
-    if "seed" in table and "seeds" in table:
-        yield Fault(str(path), "seeds", "found seed too; write one of them")
     if not NAME.fullmatch(path.stem):
         yield Fault(str(path), "", "the name of the file names a folder: letters, digits and _ . = , + -")
     searched = {entry.key for entry in space_entries(path, table)}

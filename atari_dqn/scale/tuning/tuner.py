@@ -13,7 +13,7 @@ from atari_dqn.scale.scheduler import Workers
 from atari_dqn.scale.takeover import release_ended
 from atari_dqn.scale.tuning.folder import Stopwatch, TuneFolder, TuneRecord
 from atari_dqn.scale.tuning.pruning import Step, is_pruned, may_prune, steps_of
-from atari_dqn.scale.tuning.study import State, Trial, TrialLog, begun_first
+from atari_dqn.scale.tuning.study import State, Trial, TrialLog, with_first_equal
 from atari_dqn.scale.tuning.trials import TrialRuns, members_of
 from atari_dqn.spec.errors import SpecError
 
@@ -87,18 +87,18 @@ class Tuner:
 
     def _begin_trials(self) -> None:
         """Go on with trials that began earlier, and begin new ones as long as the budget lasts."""
-        for trial, number in begun_first(self.log.trials()):
+        for trial, number in with_first_equal(self.log.trials()):
             if trial.state == "running" and trial.number not in self._open:
                 self._go_on(trial, number)
         while len(self._open) < self.record.tune.sampler.trials_at_once and self._has_budget():
             self.log.suggest()
-            trial, number = list(begun_first(self.log.trials()))[-1]
+            trial, number = list(with_first_equal(self.log.trials()))[-1]
             self._go_on(trial, number)
 
     def _has_budget(self) -> bool:
         budget = self.record.tune.budget
         is_in_time = budget.hours is None or self.stopwatch.seconds < budget.hours * _SECONDS_PER_HOUR
-        trials = list(begun_first(self.log.trials()))
+        trials = list(with_first_equal(self.log.trials()))
         last = trials[-MOST_REPEATED:]
         is_exhausted = len(last) == MOST_REPEATED and all(first < trial.number for trial, first in last)
         return is_in_time and not is_exhausted and (budget.trials is None or len(trials) < budget.trials)
@@ -111,7 +111,7 @@ class Tuner:
             self.log.finish(trial, "failed", reason=" ".join(str(error).splitlines()))
             return
         runs = self._open[trial.number] = TrialRuns(self.record, self.folder.runs, members)
-        for name, failure in read_failures(self.folder.runs.own / "failures").items():
+        for name, failure in read_failures(self.folder.runs.failures).items():
             if failure.kind == "halted":
                 runs.halt(name, failure.reason)
             else:  # says something about the machine, not about the values: it is tried again

@@ -7,16 +7,9 @@ import signal
 import subprocess
 from pathlib import Path
 
-from atari_dqn.telemetry.events import Event, GateChanged, Notice
+from atari_dqn.telemetry.events import ENDINGS, Event, GateChanged, Notice
 from atari_dqn.telemetry.sinks.target import Target
 
-_NOTICES = {
-    "finished": "finished",
-    "halted": "halted",
-    "worker died": "halted",
-    "interrupted": "interrupted",
-}
-"""DQN_EVENT by the kind of notice; other kinds do not run the command."""
 COMMAND_SECONDS = 20.0
 
 
@@ -32,8 +25,8 @@ class NotifySink:
 
     def handle(self, event: Event) -> None:
         """Run the command if the event is one of those named above."""
-        if isinstance(event, Notice) and event.kind in _NOTICES:
-            self._run(_NOTICES[event.kind], event.message, event.env_frames)
+        if isinstance(event, Notice) and event.kind in ENDINGS:
+            self._run(ENDINGS[event.kind], event.message, event.env_frames)
         elif isinstance(event, GateChanged) and event.state == "warned":
             self._run("warning", f"{event.gate}: {event.message}", event.env_frames)
 

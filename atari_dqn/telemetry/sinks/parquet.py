@@ -12,8 +12,6 @@ from atari_dqn.telemetry.events import Event, Notice
 from atari_dqn.telemetry.sinks.target import Target
 
 FOLDER = "parquet"
-_WORDS = {"word", "hash"}
-"""Units of the columns that are text."""
 
 
 class ParquetSink:
@@ -46,14 +44,14 @@ class ParquetSink:
 
 
 def typed(table: pl.DataFrame, name: str) -> pl.DataFrame:
-    """Cast the empty columns of a table: to text if the unit is `word` or `hash`, otherwise to float.
+    """Cast the empty columns of a table to text or to float, as they are declared.
 
     Columns with names of earlier versions get their current names.
     """
     table = table.rename({former: name for former, name in FORMER_NAMES.items() if former in table.columns})
     dtypes = {
-        column.name: pl.String if column.unit in _WORDS else pl.Float64
+        column.name: pl.String if column.is_text else pl.Float64
         for column in TABLES[name]
-        if (table.schema[column.name] == pl.String) != (column.unit in _WORDS)
+        if (table.schema[column.name] == pl.String) != column.is_text
     }
     return table.cast(dtypes)  # type: ignore[arg-type]

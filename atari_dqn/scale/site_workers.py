@@ -1,35 +1,69 @@
-"""Run members on the nodes of a cluster, each as soon as its lease is free or stale and a node has room."""
+"""Run members at a site, each as soon as its lease is free or stale and the site has room for it."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Collection, Sequence
+from typing import Protocol
 
 from atari_dqn.errors import UserError
+from atari_dqn.run.leases.lease import LeaseFolder
 from atari_dqn.run.leases.observer import LeaseObserver
-from atari_dqn.run.sweep.folder import SweepFolder
 from atari_dqn.run.sweep.record import Member
-from atari_dqn.scale.on_ray.site import RaySite
 from atari_dqn.scale.runner import Outcome
 
 
-class RayWorkers:
-    """Runs members in tasks of Ray.
+class Site(Protocol):
+    """Where members are trained: this machine, or the nodes of a cluster."""
+
+    @property
+    def running(self) -> Collection[str]:
+        """The names of the members that are trained there for this command."""
+        ...
+
+    def refresh(self, observer: LeaseObserver) -> None:
+        """Update what is free, by the leases that were just read."""
+        ...
+
+    def has_room(self) -> bool:
+        """Return whether a core is free."""
+        ...
+
+    def start(self, member: Member, observer: LeaseObserver) -> None:
+        """Start a member whose lease is free or stale, if it fits now."""
+        ...
+
+    def lacking(self, member: Member) -> str:
+        """Describe what the site has too little of for a member."""
+        ...
+
+    def stop(self, names: Collection[str]) -> None:
+        """Let running members save a checkpoint and stop."""
+        ...
+
+    def ended(self) -> Sequence[tuple[str, Outcome | BaseException]]:
+        """Wait a moment for members that end; return them with their outcomes."""
+        ...
+
+
+class SiteWorkers:
+    """Implements `Workers` for a site.
 
     A member whose lease another process holds is left to it, and taken over once its lease is stale.
     """
 
     def __init__(
-        self, folder: SweepFolder, site: RaySite, *, period_seconds: float, jobs: int | None = None
+        self, site: Site, leases: LeaseFolder, *, period_seconds: float, jobs: int | None = None
     ) -> None:
+        """`jobs`: the largest number of runs at once; None for as many as fit."""
         self._site, self._period_seconds, self._jobs = site, period_seconds, jobs
-        self._observer = LeaseObserver(folder.leases)
+        self._observer = LeaseObserver(leases)
         self._not_before: dict[str, float] = {}
         self._error: BaseException | None = None
 
     @property
     def running(self) -> Collection[str]:
-        """The names of the members that run on the cluster for this command."""
+        """The names of the members that run for this command."""
         return self._site.running
 
     def start(self, members: Sequence[Member]) -> None:
