@@ -17,7 +17,7 @@ from atari_dqn.actors.weights import FlatWeights
 from atari_dqn.agent.redo import ReDo
 from atari_dqn.assembly.acceleration import Backend, can_capture, make_backend
 from atari_dqn.assembly.data_efficient_parts import acting_network, horizon_of, make_redo
-from atari_dqn.assembly.parts import build_actor, build_learner, build_probes, initial_network
+from atari_dqn.assembly.parts import build_actor, build_diagnostics, build_learner, initial_network
 from atari_dqn.assembly.replay_parts import build_grouped_replay, build_replay
 from atari_dqn.clock import Clock, frames_to_steps, steps_to_frames
 from atari_dqn.envs.games import make_envs
@@ -193,7 +193,7 @@ def _parts(
         "envs": envs,
         "learner": build_learner(spec, envs.info, device, backend),
         "horizon": horizon_of(spec),
-        "probes": build_probes(spec),
+        "diagnostics": build_diagnostics(spec),
         "metrics": metrics,
         "reporter": Reporter(
             clock,

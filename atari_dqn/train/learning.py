@@ -10,9 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from atari_dqn.agent.diagnostics import Diagnostics
 from atari_dqn.agent.learner import Learner
 from atari_dqn.agent.network import QNetwork
-from atari_dqn.agent.probes import Probes
 from atari_dqn.agent.redo import Recycled
 from atari_dqn.assembly.acceleration import Backend, Work
 from atari_dqn.clock import Clock
@@ -45,7 +45,7 @@ class Learning(ABC):
     replay: Sampling[Any]
     learner: Learner
     horizon: HorizonSchedule
-    probes: Probes
+    diagnostics: Diagnostics
     metrics: MetricsRing
     reporter: Reporter
     stopwatch: Stopwatch
@@ -136,7 +136,7 @@ class Learning(ABC):
         with self.stopwatch.part("learn"):
             remaining = count
             while remaining:
-                together = min(remaining, self.learner.updates_together, self.horizon.updates_together)
+                together = min(remaining, self.learner.updates_before_work, self.horizon.updates_together)
                 self._updating.run(together)
                 self.learner.count_updates(together)
                 self._set_horizon()
@@ -196,7 +196,7 @@ class Learning(ABC):
     def dead_unit_share(self) -> float | None:
         """Compute the share of hidden units that are 0 for the whole latest minibatch; None without one."""
         batch = self.recent_batch()
-        return None if batch is None else self.probes.dead_unit_share(self.learner.online, batch)
+        return None if batch is None else self.diagnostics.dead_unit_share(self.learner.online, batch)
 
     def use_graphs(self, captured: bool) -> None:
         """Select whether updates are replayed from CUDA graphs or run eagerly."""
