@@ -1,7 +1,7 @@
 """The replay of sequences, on the same rows as transitions. Kapturowski et al. (2019), section 2.3.
 
 The sequences of an episode start at multiples of the period, counted from the episode's first step, as long
-as they have a step that no earlier one has. Here m = 4 steps, a burn-in of 2 and a period of 2, for an
+as they have a step that no earlier one has. Here T = 4 steps, a burn-in of 2 and a period of 2, for an
 episode of 7 steps on the frames A to H:
 
     frames   | A   B   C   D   E   F   G   H |          | = start of an episode
@@ -137,7 +137,7 @@ class SequenceReplay(Replay[SequenceBatch]):
 
     def minibatch(self, index: Int64[Tensor, "B"], weight: Float[Tensor, "B"]) -> SequenceBatch:
         """Gather the sequences that begin at these indices."""
-        ring, rows = self.ring, (index[:, None] + self._positions * self.ring.stride) % self.ring.zero_index
+        ring, rows = self.ring, self.ring.ahead(index[:, None], self._positions)
         first, earlier = self._rows_before, self._rows_before - self.burn_in
         learned = rows[:, first:-1]
         mask = ring.is_step[learned].cumprod(dim=1).bool()
