@@ -187,7 +187,7 @@ def _parts(
         "total_steps": frames_to_steps(spec.training.total_frames, frame_skip=skip),
         "update_period_steps": period,
         "updates_per_period": spec.learner.updates_per_period,
-        "update_frames": steps_to_frames(period + steps_at_once - 1, frame_skip=skip),
+        "lookahead_frames": steps_to_frames(period + steps_at_once - 1, frame_skip=skip),
         "device": device,
         "backend": backend,
         "envs": envs,

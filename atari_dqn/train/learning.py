@@ -14,7 +14,7 @@ from atari_dqn.agent.diagnostics import Diagnostics
 from atari_dqn.agent.learner import Learner
 from atari_dqn.agent.network import QNetwork
 from atari_dqn.agent.redo import Recycled
-from atari_dqn.assembly.acceleration import Backend, Work
+from atari_dqn.assembly.acceleration import Backend, Eager, Work
 from atari_dqn.clock import Clock
 from atari_dqn.minibatch import Batch
 from atari_dqn.replay.sampling import Sampling
@@ -23,7 +23,6 @@ from atari_dqn.telemetry.events import Row
 from atari_dqn.train.metrics_ring import MetricsRing
 from atari_dqn.train.reporter import Reporter
 from atari_dqn.train.stopwatch import Part, Stopwatch
-from atari_dqn.train.work import Eager
 from atari_dqn.types import Emulators, StateDict, Stateful
 
 
@@ -35,9 +34,9 @@ class Learning(ABC):
     total_steps: int
     update_period_steps: int
     updates_per_period: int
-    update_frames: int
-    """The largest number of frames between the last update and the end of the budget. Schedules that end with
-    the budget are read this many frames ahead, so that the last update has their final value."""
+    lookahead_frames: int
+    """Schedules that end with the budget are read this many frames ahead, so that the last update has their
+    final value: the largest number of frames between the last update and the end of the budget."""
     device: torch.device
     backend: Backend
     envs: Emulators
@@ -71,7 +70,7 @@ class Learning(ABC):
     @property
     def schedule_frames(self) -> int:
         """Number of frames at which the next update reads schedules that end with the budget."""
-        return self.clock.env_frames + self.update_frames
+        return self.clock.env_frames + self.lookahead_frames
 
     @property
     @abstractmethod
@@ -96,11 +95,11 @@ class Learning(ABC):
         """Yield the rows of train_log and update_log that an iteration completes."""
 
     def notices(self) -> Iterator[tuple[str, str, dict[str, Any]]]:
-        """Yield kind, sentence and data of the notices about occurrences since the last call: none."""
+        """Yield kind, message and data of the notices about occurrences since the last call: none."""
         yield from ()
 
     def period_notices(self) -> Iterator[tuple[str, str, dict[str, Any]]]:
-        """Yield kind, sentence and data of the notices about a period of the log that has ended: none."""
+        """Yield kind, message and data of the notices about a period of the log that has ended: none."""
         yield from ()
 
     @abstractmethod
