@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import torch
 
@@ -15,7 +16,6 @@ from atari_dqn.actors.first_priorities import (
 )
 from atari_dqn.actors.role import (
     ActorRole,
-    BurnInStates,
     Published,
     Selecting,
     StateRows,
@@ -26,6 +26,7 @@ from atari_dqn.actors.weights import FlatWeights
 from atari_dqn.assembly.parts import build_actor, build_network
 from atari_dqn.assembly.sequence_parts import has_sequences, sequence_errors
 from atari_dqn.envs.games import make_envs
+from atari_dqn.replay.sequences import burn_in_begins
 from atari_dqn.spec.constraints import given
 from atari_dqn.spec.schema import Spec
 
@@ -44,7 +45,7 @@ def build_role(
     published: Published,
     *,
     incarnation: int = 0,
-    count_steps: Callable[[int], None] | None = None,
+    count_steps: Callable[[int], None] = not_counted,
 ) -> ActorRole:
     """Make an actor, on the CPU. Each incarnation has random streams of its own."""
     envs = make_envs(
@@ -73,7 +74,7 @@ def build_role(
         sync_period_steps=given(spec.actors.sync_period_steps),
         max_abs_reward=spec.learner.max_abs_reward,
         terminal_on_life_loss=spec.env.terminal_on_life_loss,
-        count_steps=count_steps or not_counted,
+        count_steps=count_steps,
     )
 
 
@@ -96,6 +97,8 @@ def _sample_kind(spec: Spec) -> SampleKind:
 def _state_rows(spec: Spec) -> StateRows:
     if not spec.replay.stored_state:
         return no_states
-    return BurnInStates(
-        burn_in=given(spec.replay.burn_in_steps), period=given(spec.replay.sequence_period_steps)
+    return partial(
+        burn_in_begins,
+        burn_in=given(spec.replay.burn_in_steps),
+        period=given(spec.replay.sequence_period_steps),
     )

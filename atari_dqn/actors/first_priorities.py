@@ -12,7 +12,7 @@ the sample:
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Protocol
 
 import numpy as np
@@ -20,10 +20,9 @@ import torch
 from jaxtyping import Bool, Float, Float32, Int64
 from torch import Tensor
 
+from atari_dqn.agent.sequence_loss import Scale, unchanged
 from atari_dqn.replay.sequences import n_step_windows, sequence_begins
 from atari_dqn.types import StateDict
-
-Scale = Callable[[Tensor], Tensor]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +53,7 @@ class Windows:
         return Windows(**{name: getattr(self, name)[chosen] for name in _COLUMNS})
 
 
-_COLUMNS = ("q_selected", "q_max", "reward", "discount", "is_step", "number")
+_COLUMNS = tuple(field.name for field in fields(Windows))
 
 
 class SampleKind(Protocol):
@@ -87,7 +86,7 @@ class TransitionErrors:
 
     def errors(self, windows: Windows) -> Float[Tensor, "W"]:
         """Compute |δ| of the first step."""
-        found = windows.td_errors(n_step=self.steps, gamma=self.gamma, h=_unchanged, h_inverse=_unchanged)
+        found = windows.td_errors(n_step=self.steps, gamma=self.gamma, h=unchanged, h_inverse=unchanged)
         return found[:, 0].abs()
 
 
@@ -167,7 +166,3 @@ class FirstPriorities:
     def load_state_dict(self, state: StateDict) -> None:
         """Restore the open rows."""
         self._open = {name: np.asarray(state[name]) for name in self._open}
-
-
-def _unchanged(x: Tensor) -> Tensor:
-    return x

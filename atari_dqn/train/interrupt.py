@@ -6,11 +6,11 @@ import signal
 from types import FrameType, TracebackType
 from typing import Any
 
-DEFERRED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+from atari_dqn.envs.processes import ENDING_SIGNALS
 
 
 class SignalGuard:
-    """Records the first of these signals inside a `with` block; a second one has its usual effect.
+    """Records the first of the ending signals inside a `with` block; a second one has its usual effect.
 
     A signal that was ignored when the program started, as under `nohup`, remains ignored.
     """
@@ -20,7 +20,7 @@ class SignalGuard:
         self._previous: dict[int, Any] = {}
 
     def __enter__(self) -> SignalGuard:
-        handled = [number for number in DEFERRED if signal.getsignal(number) is not signal.SIG_IGN]
+        handled = [number for number in ENDING_SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
         self._previous = {number: signal.signal(number, self._record) for number in handled}
         return self
 

@@ -12,6 +12,7 @@ import pytest
 from full_disk import largest_file
 from tiny import CPU, FEW_STEPS, run
 
+from atari_dqn.envs.processes import ENDING_SIGNALS
 from atari_dqn.errors import DamagedError, DiskFullError, InfrastructureError, InterruptedRunError, UserError
 from atari_dqn.machine.hardware import Hardware
 from atari_dqn.run.checkpoint.store import CheckpointStore
@@ -19,7 +20,7 @@ from atari_dqn.run.directory import RunDirectory
 from atari_dqn.telemetry.columns import TABLES, column_names
 from atari_dqn.telemetry.events import Event, Notice, Progress, Row
 from atari_dqn.train import launch
-from atari_dqn.train.interrupt import DEFERRED, SignalGuard
+from atari_dqn.train.interrupt import SignalGuard
 
 SHORT = "training.total_frames=800"
 REPEATED = sorted(TABLES.keys() - {"throughput_log"})
@@ -212,10 +213,10 @@ def test_guard_gives_the_second_signal_to_whom_it_belonged() -> None:
 
 
 def test_guard_leaves_the_handlers_as_they_were() -> None:
-    before = [signal.getsignal(number) for number in DEFERRED]
+    before = [signal.getsignal(number) for number in ENDING_SIGNALS]
     with SignalGuard():
         pass
-    assert [signal.getsignal(number) for number in DEFERRED] == before
+    assert [signal.getsignal(number) for number in ENDING_SIGNALS] == before
 
 
 @pytest.mark.slow
