@@ -11,7 +11,6 @@ the sample:
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Protocol
 
@@ -20,7 +19,7 @@ import torch
 from jaxtyping import Bool, Float, Float32, Int64
 from torch import Tensor
 
-from atari_dqn.agent.sequence_loss import Scale, unchanged
+from atari_dqn.agent.sequence_loss import Scale, mixed_priority, unchanged
 from atari_dqn.replay.sequences import n_step_windows, sequence_begins
 from atari_dqn.types import StateDict
 
@@ -100,8 +99,8 @@ class SequenceErrors:
     gamma: float
     h: Scale
     h_inverse: Scale
-    priority: Callable[[Tensor, Tensor], Tensor]
-    """Combines the errors of the steps, of which a mask says which exist."""
+    priority_mix: float
+    """η."""
 
     def begins(self, windows: Windows) -> Bool[Tensor, "W"]:
         """Return at which windows a sequence begins, as `SequenceReplay`."""
@@ -114,7 +113,7 @@ class SequenceErrors:
     def errors(self, windows: Windows) -> Float[Tensor, "W"]:
         """Compute η max |δ| + (1 − η) mean |δ| of each sequence."""
         errors = windows.td_errors(n_step=self.n_step, gamma=self.gamma, h=self.h, h_inverse=self.h_inverse)
-        return self.priority(errors, windows.mask)
+        return mixed_priority(errors, windows.mask, self.priority_mix)
 
 
 class FirstPriorities:

@@ -27,7 +27,7 @@ class Published(Protocol):
         ...
 
 
-class Selecting(Protocol):
+class ActionSelector(Protocol):
     """Selects actions: `acting.ActionsOnly` or `acting.WithQValues`."""
 
     def select(self, epsilon: Float64[np.ndarray, "L"], version: int) -> Selected:
@@ -66,7 +66,7 @@ class ActorRole:
         incarnation: int,
         envs: Environments,
         actor: Actor,
-        selecting: Selecting,
+        selector: ActionSelector,
         priorities: FirstPriorities | None,
         state_rows: StateRows,
         weights: FlatWeights,
@@ -78,7 +78,7 @@ class ActorRole:
         count_steps: Callable[[int], None],
     ) -> None:
         self.number, self.incarnation = number, incarnation
-        self.envs, self._actor, self._selecting = envs, actor, selecting
+        self.envs, self._actor, self._selector = envs, actor, selector
         self._priorities, self._state_rows = priorities, state_rows
         self._weights, self._published = weights, published
         self._fragment_steps, self._sync_period_steps = fragment_steps, sync_period_steps
@@ -150,7 +150,7 @@ class ActorRole:
 
     def _select_next(self, epsilon: Float64[np.ndarray, "L"]) -> None:
         self._epsilon, self._before_next = epsilon, self._actor.state_dict()
-        self._next = self._selecting.select(epsilon, self._version)
+        self._next = self._selector.select(epsilon, self._version)
 
     @property
     def _selected(self) -> Selected:

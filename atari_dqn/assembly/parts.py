@@ -174,6 +174,11 @@ def build_learner(
     )
 
 
+def acting_network(spec: Spec, learner: Learner) -> QNetwork:
+    """Return the network that acts."""
+    return learner.target if spec.learner.acting_network == "target" else learner.online
+
+
 def device_stream(spec: Spec, device: torch.device, *name: str | int) -> torch.Generator:
     """Make a generator on a device, seeded by the run's seed and a stream's name."""
     return torch.Generator(device=device).manual_seed(torch_seed(spec.seed, *name))

@@ -16,8 +16,14 @@ from atari_dqn.actors.supervised import actors_of
 from atari_dqn.actors.weights import FlatWeights
 from atari_dqn.agent.redo import ReDo
 from atari_dqn.assembly.acceleration import Backend, can_capture, make_backend
-from atari_dqn.assembly.data_efficient_parts import acting_network, horizon_of, make_redo
-from atari_dqn.assembly.parts import build_actor, build_diagnostics, build_learner, initial_network
+from atari_dqn.assembly.data_efficient_parts import horizon_of, make_redo
+from atari_dqn.assembly.parts import (
+    acting_network,
+    build_actor,
+    build_diagnostics,
+    build_learner,
+    initial_network,
+)
 from atari_dqn.assembly.replay_parts import build_grouped_replay, build_replay
 from atari_dqn.clock import Clock, frames_to_steps, steps_to_frames
 from atari_dqn.envs.games import make_envs

@@ -124,12 +124,12 @@ def resume(
             else:
                 repairs = rewind(store, point.step)
                 store.continue_from(point.checkpoint)
-            point, kept = set_aside(point)
+            point, moved = set_aside(point)
             with closing(RunSinks(run, views, open_sinks(sink_options, resolved, run))) as sinks:
                 session = make_session(training, resolved.spec, run, sinks, store)
                 restore(session, point, device)
-                _report_damage(session, repairs, kept)
-                forget_logs(run, point, tuple(kept))
+                _report_damage(session, repairs, moved)
+                forget_logs(run, point, tuple(moved))
                 _report_if_slow(session, device, find_hardware(run.path))
                 if total_frames is not None:
                     _extend(session, total_frames)
@@ -153,12 +153,12 @@ def restore(session: Session, point: ResumePoint, device: torch.device) -> None:
         session.notice("inexact", f"{MAY_DIFFER}{reason}")
 
 
-def _report_damage(session: Session, repairs: Sequence[str], kept: Mapping[str, str]) -> None:
+def _report_damage(session: Session, repairs: Sequence[str], moved: Mapping[str, str]) -> None:
     """Report the repairs of the catalog, and the logs that were set aside."""
     for sentence in repairs:
         session.notice("catalog", sentence)
-    for log, place in kept.items():
-        session.notice("set aside", f"{log} was damaged; {place}, and a new one is started", log=log)
+    for log, outcome in moved.items():
+        session.notice("set aside", f"{log} was damaged; {outcome}, and a new one is started", log=log)
 
 
 def _report_if_slow(session: Session, device: torch.device, hardware: Hardware) -> None:
