@@ -66,6 +66,11 @@ class StepBatch:
         ended: np.ndarray = self.terminated | self.truncated
         return ended
 
+    @property
+    def num_steps(self) -> int:
+        """Number of agent steps; a reset is none."""
+        return int(np.count_nonzero(~self.first))
+
     def discount(self, *, terminal_on_life_loss: bool) -> Float64[np.ndarray, "*T E"]:
         """Compute the factor of γ in the learner's target: 0 where it must not bootstrap, otherwise 1."""
         dead = self.terminated | self.life_lost if terminal_on_life_loss else self.terminated

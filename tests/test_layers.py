@@ -217,7 +217,7 @@ def test_what_an_agent_imports_is_little(module: str, files: int, lines: int):
 
 WITH_MEMORY = {
     PACKAGE / "agent" / f"{name}.py"
-    for name in ("memory", "recurrent_actor", "sequence_loss", "unroll", "probes")
+    for name in ("memory", "recurrent_actor", "sequence_loss", "unroll", "diagnostics")
 }
 """The modules of agents with memory, and of diagnostics for them."""
 

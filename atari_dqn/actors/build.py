@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import torch
 
@@ -14,18 +15,18 @@ from atari_dqn.actors.first_priorities import (
     TransitionErrors,
 )
 from atari_dqn.actors.role import (
+    ActionSelector,
     ActorRole,
-    BurnInStates,
     Published,
-    Selecting,
     StateRows,
     no_states,
     not_counted,
 )
 from atari_dqn.actors.weights import FlatWeights
 from atari_dqn.assembly.parts import build_actor, build_network
-from atari_dqn.assembly.sequence_parts import has_sequences, sequence_errors
+from atari_dqn.assembly.sequence_parts import has_sequences, sequence_loss
 from atari_dqn.envs.games import make_envs
+from atari_dqn.replay.sequences import burn_in_begins
 from atari_dqn.spec.constraints import given
 from atari_dqn.spec.schema import Spec
 
@@ -44,7 +45,7 @@ def build_role(
     published: Published,
     *,
     incarnation: int = 0,
-    count_steps: Callable[[int], None] | None = None,
+    count_steps: Callable[[int], None] = not_counted,
 ) -> ActorRole:
     """Make an actor, on the CPU. Each incarnation has random streams of its own."""
     envs = make_envs(
@@ -58,13 +59,13 @@ def build_role(
     network = build_network(spec, envs.info, _CPU).requires_grad_(False)
     actor = build_actor(spec, envs, network, _CPU, "actor", number, incarnation)
     prioritized = spec.toggles.prioritized
-    selecting: Selecting = WithQValues(actor) if prioritized else ActionsOnly(actor)
+    selector: ActionSelector = WithQValues(actor) if prioritized else ActionsOnly(actor)
     return ActorRole(
         number=number,
         incarnation=incarnation,
         envs=envs,
         actor=actor,
-        selecting=selecting,
+        selector=selector,
         priorities=FirstPriorities(_sample_kind(spec), envs=envs.num_envs) if prioritized else None,
         state_rows=_state_rows(spec),
         weights=FlatWeights(network),
@@ -73,7 +74,7 @@ def build_role(
         sync_period_steps=given(spec.actors.sync_period_steps),
         max_abs_reward=spec.learner.max_abs_reward,
         terminal_on_life_loss=spec.env.terminal_on_life_loss,
-        count_steps=count_steps or not_counted,
+        count_steps=count_steps,
     )
 
 
@@ -81,21 +82,23 @@ def _sample_kind(spec: Spec) -> SampleKind:
     n_step, gamma = spec.toggles.n_step, spec.learner.discount
     if not has_sequences(spec):
         return TransitionErrors(steps=n_step, gamma=gamma)
-    h, h_inverse, priority = sequence_errors(spec)
+    loss = sequence_loss(spec)
     return SequenceErrors(
         steps=given(spec.replay.sequence_steps),
         period=given(spec.replay.sequence_period_steps),
         n_step=n_step,
         gamma=gamma,
-        h=h,
-        h_inverse=h_inverse,
-        priority=priority,
+        h=loss.h,
+        h_inverse=loss.h_inverse,
+        priority_mix=loss.priority_mix,
     )
 
 
 def _state_rows(spec: Spec) -> StateRows:
     if not spec.replay.stored_state:
         return no_states
-    return BurnInStates(
-        burn_in=given(spec.replay.burn_in_steps), period=given(spec.replay.sequence_period_steps)
+    return partial(
+        burn_in_begins,
+        burn_in=given(spec.replay.burn_in_steps),
+        period=given(spec.replay.sequence_period_steps),
     )

@@ -11,8 +11,7 @@ the sample:
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Protocol
 
 import numpy as np
@@ -20,10 +19,9 @@ import torch
 from jaxtyping import Bool, Float, Float32, Int64
 from torch import Tensor
 
+from atari_dqn.agent.sequence_loss import Scale, mixed_priority, unchanged
 from atari_dqn.replay.sequences import n_step_windows, sequence_begins
 from atari_dqn.types import StateDict
-
-Scale = Callable[[Tensor], Tensor]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +52,7 @@ class Windows:
         return Windows(**{name: getattr(self, name)[chosen] for name in _COLUMNS})
 
 
-_COLUMNS = ("q_selected", "q_max", "reward", "discount", "is_step", "number")
+_COLUMNS = tuple(field.name for field in fields(Windows))
 
 
 class SampleKind(Protocol):
@@ -87,7 +85,7 @@ class TransitionErrors:
 
     def errors(self, windows: Windows) -> Float[Tensor, "W"]:
         """Compute |δ| of the first step."""
-        found = windows.td_errors(n_step=self.steps, gamma=self.gamma, h=_unchanged, h_inverse=_unchanged)
+        found = windows.td_errors(n_step=self.steps, gamma=self.gamma, h=unchanged, h_inverse=unchanged)
         return found[:, 0].abs()
 
 
@@ -101,8 +99,8 @@ class SequenceErrors:
     gamma: float
     h: Scale
     h_inverse: Scale
-    priority: Callable[[Tensor, Tensor], Tensor]
-    """Combines the errors of the steps, of which a mask says which exist."""
+    priority_mix: float
+    """η."""
 
     def begins(self, windows: Windows) -> Bool[Tensor, "W"]:
         """Return at which windows a sequence begins, as `SequenceReplay`."""
@@ -115,7 +113,7 @@ class SequenceErrors:
     def errors(self, windows: Windows) -> Float[Tensor, "W"]:
         """Compute η max |δ| + (1 − η) mean |δ| of each sequence."""
         errors = windows.td_errors(n_step=self.n_step, gamma=self.gamma, h=self.h, h_inverse=self.h_inverse)
-        return self.priority(errors, windows.mask)
+        return mixed_priority(errors, windows.mask, self.priority_mix)
 
 
 class FirstPriorities:
@@ -167,7 +165,3 @@ class FirstPriorities:
     def load_state_dict(self, state: StateDict) -> None:
         """Restore the open rows."""
         self._open = {name: np.asarray(state[name]) for name in self._open}
-
-
-def _unchanged(x: Tensor) -> Tensor:
-    return x

@@ -21,11 +21,8 @@ class Limiter:
     """Counts inserts and samples, and says which are allowed. It belongs to one thread."""
 
     def __init__(self, *, samples_per_insert: float, min_size: int, error_buffer: float) -> None:
-        self._samples_per_insert, self._min_size, self._error_buffer = (
-            samples_per_insert,
-            min_size,
-            error_buffer,
-        )
+        self._samples_per_insert, self._min_size = samples_per_insert, min_size
+        self._error_buffer = error_buffer
         self.inserts = self.samples = 0
 
     def can_insert(self, count: int) -> bool:

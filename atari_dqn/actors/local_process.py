@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
@@ -10,7 +9,7 @@ from multiprocessing.context import SpawnProcess
 from typing import Any
 
 from atari_dqn.actors.orders import ActorDiedError, Letter
-from atari_dqn.envs.processes import continue_process, interrupts_blocked, parent_to_end_with
+from atari_dqn.envs.processes import continue_process, start_child
 
 _SHUTDOWN_SECONDS = 2.0
 
@@ -72,16 +71,6 @@ class LocalProcess:
 
 
 def start_process(name: str, target: Callable[..., None], *arguments: Any) -> LocalProcess:
-    """Start a process that calls `target` with its end of a pipe, the process to end with, and arguments.
-
-    `name`: what it is, with its number, for errors.
-    """
-    context = multiprocessing.get_context("spawn")  # no copies of threads, locks or of a CUDA context
-    ours, theirs = context.Pipe()
-    process = context.Process(
-        target=target, args=(theirs, parent_to_end_with(), *arguments), name=name, daemon=True
-    )
-    with interrupts_blocked():  # a terminal signals the whole process group; only the learner reacts
-        process.start()
-    theirs.close()
-    return LocalProcess(name=name, process=process, pipe=ours)
+    """Start a process by `start_child`. `name`: what it is, with its number, for errors."""
+    process, pipe = start_child(target, *arguments, name=name)
+    return LocalProcess(name=name, process=process, pipe=pipe)

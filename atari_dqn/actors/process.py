@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import traceback
 from collections.abc import Callable
 from functools import partial
@@ -18,14 +17,13 @@ from atari_dqn.actors.orders import Letter, decode_order
 from atari_dqn.actors.role import ActorRole
 from atari_dqn.actors.state_codec import decode_state, encode_state
 from atari_dqn.actors.step_counts import StepCounts
-from atari_dqn.envs.processes import end_with_parent
+from atari_dqn.envs.processes import end_with_parent, ignore_ending_signals
 from atari_dqn.machine.allocator import keep_freed_memory
 from atari_dqn.machine.devices import set_kernels
 from atari_dqn.spec.schema import Spec
 
 CarryOut = Callable[[bytes], bytes]
 """Carries out an order, and returns the answer to it."""
-_ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def run_actor(
@@ -53,8 +51,7 @@ def run_by_orders(pipe: Connection, parent: int | None, make: Callable[[], Carry
     `make`: makes what carries them out, in a process that is prepared.
     """
     end_with_parent(parent)
-    for ending in _ENDING_SIGNALS:  # a terminal signals the whole process group; only the learner reacts
-        signal.signal(ending, signal.SIG_IGN)
+    ignore_ending_signals()
     try:
         prepare_process()
         _obey(pipe, make())

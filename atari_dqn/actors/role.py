@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -17,7 +16,6 @@ from atari_dqn.actors.orders import Order
 from atari_dqn.actors.rows import FragmentRows
 from atari_dqn.actors.weights import FlatWeights
 from atari_dqn.agent.actor import Actor
-from atari_dqn.replay.sequences import burn_in_begins
 from atari_dqn.types import Environments, StateDict
 
 
@@ -29,7 +27,7 @@ class Published(Protocol):
         ...
 
 
-class Selecting(Protocol):
+class ActionSelector(Protocol):
     """Selects actions: `acting.ActionsOnly` or `acting.WithQValues`."""
 
     def select(self, epsilon: Float64[np.ndarray, "L"], version: int) -> Selected:
@@ -37,24 +35,8 @@ class Selecting(Protocol):
         ...
 
 
-class StateRows(Protocol):
-    """Which rows' recurrent states are sent: those at which a burn-in begins."""
-
-    def __call__(self, number: Int64[np.ndarray, "L"]) -> Bool[np.ndarray, "L"]:
-        """Return where, at steps with these numbers in their episodes."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BurnInStates:
-    """The states with which the burn-ins of sequences begin."""
-
-    burn_in: int
-    period: int
-
-    def __call__(self, number: Int64[np.ndarray, "L"]) -> Bool[np.ndarray, "L"]:
-        """Return where a burn-in begins."""
-        return burn_in_begins(number, burn_in=self.burn_in, period=self.period)
+StateRows = Callable[[Int64[np.ndarray, "L"]], Bool[np.ndarray, "L"]]
+"""Computes from the numbers of steps in their episodes whether a burn-in begins: then states are sent."""
 
 
 def no_states(number: Int64[np.ndarray, "L"]) -> Bool[np.ndarray, "L"]:
@@ -84,7 +66,7 @@ class ActorRole:
         incarnation: int,
         envs: Environments,
         actor: Actor,
-        selecting: Selecting,
+        selector: ActionSelector,
         priorities: FirstPriorities | None,
         state_rows: StateRows,
         weights: FlatWeights,
@@ -93,10 +75,10 @@ class ActorRole:
         sync_period_steps: int,
         max_abs_reward: float,
         terminal_on_life_loss: bool,
-        count_steps: Callable[[int], None] = not_counted,
+        count_steps: Callable[[int], None],
     ) -> None:
         self.number, self.incarnation = number, incarnation
-        self.envs, self._actor, self._selecting = envs, actor, selecting
+        self.envs, self._actor, self._selector = envs, actor, selector
         self._priorities, self._state_rows = priorities, state_rows
         self._weights, self._published = weights, published
         self._fragment_steps, self._sync_period_steps = fragment_steps, sync_period_steps
@@ -153,7 +135,7 @@ class ActorRole:
         number = self._step_of_episode
         self.envs.send(selected.action)
         step = self.envs.recv()
-        self._count_steps(int(np.count_nonzero(~step.first)))
+        self._count_steps(step.num_steps)
         sends_state = bool((self._state_rows(number) & ~step.first).any())
         rows.add(
             selected,
@@ -168,7 +150,7 @@ class ActorRole:
 
     def _select_next(self, epsilon: Float64[np.ndarray, "L"]) -> None:
         self._epsilon, self._before_next = epsilon, self._actor.state_dict()
-        self._next = self._selecting.select(epsilon, self._version)
+        self._next = self._selector.select(epsilon, self._version)
 
     @property
     def _selected(self) -> Selected:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from jaxtyping import Float, Int64, UInt8
@@ -15,6 +15,7 @@ from torch import Tensor
 
 from atari_dqn.minibatch import Minibatch
 
+M = TypeVar("M", bound=Minibatch)
 Augment = Callable[[Any, torch.Generator], Any]
 """Transforms a sampled minibatch before the loss is computed."""
 
@@ -34,7 +35,7 @@ class RandomShifts:
     shift_pixels: int
     intensity_scale: float
 
-    def __call__(self, batch: Minibatch, generator: torch.Generator) -> Minibatch:
+    def __call__(self, batch: M, generator: torch.Generator) -> M:
         """Augment both states of every transition."""
         return replace(
             batch, s_tm1=self._augmented(batch.s_tm1, generator), s_t=self._augmented(batch.s_t, generator)

@@ -7,7 +7,6 @@ categorical distribution. B minibatch, Z atoms.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -16,7 +15,7 @@ from torch import Tensor
 
 from atari_dqn.agent import rules
 from atari_dqn.agent.distributions import Categorical
-from atari_dqn.agent.losses import LossTerms
+from atari_dqn.agent.losses import Divergence, LossTerms, categorical_terms
 from atari_dqn.agent.targets import Bootstrap
 
 
@@ -39,13 +38,11 @@ def gaussian_masses(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HLGaussLoss:
-    """Cross-entropy from the masses of a Gaussian around the target r + γ q to the prediction.
-
-    The priority is computed by one of `CATEGORICAL_PRIORITIES`.
-    """
+    """Cross-entropy from the masses of a Gaussian around the target r + γ q to the prediction."""
 
     sigma_bins: float
-    priority: Callable[[Tensor, Tensor], Tensor]
+    priority: Divergence
+    """One of `CATEGORICAL_PRIORITIES`."""
 
     def __call__(self, predicted: Categorical, a_tm1: Int64[Tensor, "B"], bootstrap: Bootstrap) -> LossTerms:
         """Compute the loss of masses on atoms."""
@@ -53,7 +50,4 @@ class HLGaussLoss:
         q_t = bootstrap.z_t.softmax(dim=1) @ atoms
         y = rules.bellman_target(bootstrap.r_t, bootstrap.discount_t, q_t[:, None]).squeeze(1)
         target = gaussian_masses(y, atoms, self.sigma_bins)
-        logits = rules.gather_q(predicted.outputs, a_tm1)
-        priority = self.priority(target, logits.detach()).clamp(min=0.0)
-        td_error = (target - logits.detach().softmax(dim=1)) @ atoms
-        return LossTerms(rules.cross_entropy(target, logits), priority, td_error)
+        return categorical_terms(target, predicted, a_tm1, rules.cross_entropy, self.priority)

@@ -13,7 +13,7 @@ from torch.optim import Optimizer
 from atari_dqn.agent.augmentation import Augment, unchanged
 from atari_dqn.agent.losses import LOSS_METRICS, LossFn, LossOutput
 from atari_dqn.agent.network import QNetwork
-from atari_dqn.agent.upkeep import Upkeep, move_towards
+from atari_dqn.agent.upkeep import Upkeep, averages_of, move_towards
 from atari_dqn.minibatch import Batch
 from atari_dqn.rng import restore_generator
 from atari_dqn.types import StateDict
@@ -102,8 +102,8 @@ class Learner:
         return Update(metrics=metrics, priorities=_joined([output.priorities for output in outputs]))
 
     def count_updates(self, updates: int) -> None:
-        """Count gradient steps, at most `updates_together`, and do the work that is due after them."""
-        assert updates <= self.updates_together
+        """Count gradient steps, at most `updates_before_work`, and do the work that is due after them."""
+        assert updates <= self.updates_before_work
         self.updates += updates
         # "Every C steps reset Q̂ = Q"
         if self.updates % self._target_period_updates == 0:
@@ -124,16 +124,15 @@ class Learner:
             move_towards(self.target, self.online, self._target_rate)
 
     @property
-    def updates_together(self) -> int:
-        """The number of updates up to and including the first after which there is work."""
+    def updates_before_work(self) -> int:
+        """Number of updates that are made before the target network moves, or upkeep is due; at least 1."""
         to_copy = self._target_period_updates - self.updates % self._target_period_updates
         return min([to_copy, *(work.updates_until(self.updates) for work in self.upkeep)])
 
     def mutated_tensors(self) -> list[Tensor]:
         """List the tensors that `gradient_step` changes; some optimizers create theirs in the first step."""
-        averages = [value for state in self.optimizer.state.values() for value in state.values()]
-        return [*self._weights, *(value for value in averages if isinstance(value, Tensor)),
-                *self.online.buffers(), self._nonfinite_gradients]  # fmt: skip
+        averages = averages_of(self.optimizer)
+        return [*self._weights, *averages, *self.online.buffers(), self._nonfinite_gradients]
 
     def _backward(self, part: Batch) -> LossOutput:
         """Add the gradients of a part of a minibatch to `.grad`."""

@@ -59,6 +59,8 @@ class LossTerms(NamedTuple):
 
 DistributionLossFn = Callable[[Any, Int64[Tensor, "B"], Bootstrap], LossTerms]
 """Computes the loss of the selected actions' value distributions against their targets."""
+Divergence = Callable[[Tensor, Tensor], Tensor]
+"""Computes a value per transition from target masses, f32[B, Z], and logits, f32[B, Z]."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,22 +107,31 @@ class ScalarLoss:
 
 @dataclass(frozen=True, slots=True)
 class CategoricalLoss:
-    """KL divergence from the projected target to the prediction. Bellemare et al. (2017), Algorithm 1.
+    """KL divergence from the projected target to the prediction. Bellemare et al. (2017), Algorithm 1."""
 
-    The priority is computed by one of `CATEGORICAL_PRIORITIES`.
-    """
-
-    priority: Callable[[Tensor, Tensor], Tensor]
+    priority: Divergence
+    """One of `CATEGORICAL_PRIORITIES`."""
 
     def __call__(self, predicted: Categorical, a_tm1: Int64[Tensor, "B"], bootstrap: Bootstrap) -> LossTerms:
         """Compute the loss of masses on atoms."""
         atoms = predicted.atoms
         points = rules.bellman_target(bootstrap.r_t, bootstrap.discount_t, atoms[None])
         target = rules.categorical_projection(points, bootstrap.z_t.softmax(dim=1), atoms)
-        logits = rules.gather_q(predicted.outputs, a_tm1)
-        priority = self.priority(target, logits.detach()).clamp(min=0.0)
-        td_error = (target - logits.detach().softmax(dim=1)) @ atoms
-        return LossTerms(rules.kl_divergence(target, logits), priority, td_error)
+        return categorical_terms(target, predicted, a_tm1, rules.kl_divergence, self.priority)
+
+
+def categorical_terms(
+    target: Float[Tensor, "B Z"],
+    predicted: Categorical,
+    a_tm1: Int64[Tensor, "B"],
+    divergence: Divergence,
+    priority: Divergence,
+) -> LossTerms:
+    """Compute the divergence of the predicted masses on atoms from target masses, and the other terms."""
+    logits = rules.gather_q(predicted.outputs, a_tm1)
+    detached = logits.detach()
+    td_error = (target - detached.softmax(dim=1)) @ predicted.atoms
+    return LossTerms(divergence(target, logits), priority(target, detached).clamp(min=0.0), td_error)
 
 
 def quantile_loss(predicted: Quantiles, a_tm1: Int64[Tensor, "B"], bootstrap: Bootstrap) -> LossTerms:
@@ -131,7 +142,7 @@ def quantile_loss(predicted: Quantiles, a_tm1: Int64[Tensor, "B"], bootstrap: Bo
     return LossTerms(loss, loss, target.mean(dim=1) - quantiles.mean(dim=1))
 
 
-CATEGORICAL_PRIORITIES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+CATEGORICAL_PRIORITIES: dict[str, Divergence] = {
     "kl": rules.kl_divergence,
     "cross_entropy": rules.cross_entropy,
 }

@@ -1,6 +1,6 @@
 """Networks with memory: value(head(hidden(memory(encoded frames, last reward, last action)))).
 
-B sequences, L steps, S stacked frames, F = L + S − 1, H×W one frame, D inputs and U units of the memory, W
+B sequences, L steps, S stacked frames, F = L + S − 1, H×W one frame, D inputs and U units of the memory, R
 numbers of its state, A actions.
 """
 

@@ -53,7 +53,7 @@ class ReDo:
     report: Callable[[Recycled], None]
 
     def updates_until(self, updates: int) -> int:
-        """Return the number of updates from `updates` up to and including the one before recycling."""
+        """Compute how many updates, after `updates` of them, are made before the next recycling."""
         return self.period_updates - updates % self.period_updates
 
     @torch.no_grad()
@@ -126,15 +126,13 @@ def _incoming(online: QNetwork, fresh: QNetwork, number: int, dormant: Bool[Tens
 
 def _outgoing(online: QNetwork, number: int, dormant: Bool[Tensor, "U"]) -> Iterator[Change]:
     """Yield zeros for the outgoing weights of a layer's dormant units."""
-    for weight, units in _entered(online, number):
-        share = dormant[units].to(weight.device)
-        inputs = share.repeat_interleave(
-            weight.shape[1] // len(share)
-        )  # a channel has one input for each pixel
-        yield weight, (slice(None), inputs), 0.0
+    for weight, units in _outgoing_weights(online, number):
+        place = dormant[units].to(weight.device)
+        pixels = weight.shape[1] // len(place)  # of a channel, each an input of a fully connected layer
+        yield weight, (slice(None), place.repeat_interleave(pixels)), 0.0
 
 
-def _entered(online: QNetwork, number: int) -> Iterator[tuple[Tensor, slice]]:
+def _outgoing_weights(online: QNetwork, number: int) -> Iterator[tuple[Tensor, slice]]:
     """Yield the outgoing weights of a layer, with the range of its units that are inputs of each."""
     layers, every = _layers(online), slice(None)
     if number + 1 < len(layers):

@@ -12,15 +12,15 @@ distribution, from a random stream that is named by the number of the reset and 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
 from torch.optim import Optimizer
 
 from atari_dqn.agent.network import QNetwork
 from atari_dqn.agent.spectral import spectral_layers
+from atari_dqn.agent.upkeep import averages_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +40,7 @@ class Resets:
     """Makes a network with the initial weights of the reset of a number, for the network of a name."""
 
     def updates_until(self, updates: int) -> int:
-        """Return the number of updates from `updates` up to and including the one before the next reset."""
+        """Compute how many updates, after `updates` of them, are made before the next reset."""
         following = self._last_reset(updates) + self.period_updates
         return following - updates if following <= self.last_updates else sys.maxsize
 
@@ -79,9 +79,3 @@ def last_reset(updates: int, *, period_updates: int, last_updates: int) -> int:
 def is_of_encoder(name: str) -> bool:
     """Return whether the weight of this name is one that a reset keeps in part."""
     return name.startswith(("torso.", "transition.")) and not name.startswith("torso.hidden.")
-
-
-def averages_of(optimizer: Optimizer) -> Iterator[Tensor]:
-    """Yield the averages and counts of an optimizer, which are 0 before its first step."""
-    for state in optimizer.state.values():
-        yield from (value for value in state.values() if isinstance(value, Tensor))

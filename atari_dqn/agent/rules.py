@@ -86,7 +86,7 @@ def scaled_log_policy(q: Float[Tensor, "B A"], temperature: float) -> Float[Tens
 def soft_value(
     z_t: Float[Tensor, "B A Z"], log_policy_t: Float[Tensor, "B A"], temperature: float
 ) -> Float[Tensor, "B Z"]:
-    """Compute Σₐ π (z − τ ln π), the expectation under π plus τ times its entropy. The same equation."""
+    """Compute Σₐ π (z − τ ln π), the mean under π and τ times its entropy. Vieillard et al. (2020), eq. 2."""
     policy = (log_policy_t / temperature).exp()
     return (policy[:, :, None] * (z_t - log_policy_t[:, :, None])).sum(dim=1)
 
@@ -94,5 +94,5 @@ def soft_value(
 def munchausen_bonus(
     log_policy_tm1: Float[Tensor, "B A"], a_tm1: Int64[Tensor, "B"], *, scale: float, lowest: float
 ) -> Float[Tensor, "B"]:
-    """Compute α [τ ln π(a|s)], clipped to [`lowest`, 0], which is added to the reward. The same equation."""
+    """Compute α [τ ln π(a|s)], clipped to [`lowest`, 0], to add to the reward. Vieillard et al. (2020)."""
     return scale * gather_q(log_policy_tm1, a_tm1).clamp(min=lowest, max=0.0)

@@ -149,11 +149,6 @@ class FutureShifts(RandomShifts):
     """Augments the stacks of the next K steps too, each in a way of its own."""
 
     def __call__(self, batch: FutureBatch, generator: torch.Generator) -> FutureBatch:  # type: ignore[override]
-        """Augment every state."""
+        """Augment every state, those of the next steps first."""
         future = self._augmented(batch.future.flatten(0, 1), generator).view(batch.future.shape)
-        return replace(
-            batch,
-            s_tm1=self._augmented(batch.s_tm1, generator),
-            s_t=self._augmented(batch.s_t, generator),
-            future=future,
-        )
+        return RandomShifts.__call__(self, replace(batch, future=future), generator)

@@ -1,6 +1,7 @@
 """Apply a network to the frames of sequences: unroll its memory, or take each stack by itself.
 
-B sequences, T steps that are learned from, K = T + 1 frames after the burn-in, D features, A actions.
+B sequences, T steps that are learned from, K = T + 1 frames after the burn-in, U units and R numbers of the
+state of the memory, D features, A actions. N = B K stacks of S frames, H×W one frame.
 """
 
 from __future__ import annotations

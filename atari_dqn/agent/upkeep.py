@@ -1,18 +1,20 @@
-"""Work on the networks between two updates, and the target network's moving average."""
+"""Work between two updates, on the networks and on the optimizer's averages."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Protocol
 
 import torch
-from torch import nn
+from torch import Tensor, nn
+from torch.optim import Optimizer
 
 
 class Upkeep(Protocol):
     """Work that is due after some of the updates. It has no state: the number of updates determines it."""
 
     def updates_until(self, updates: int, /) -> int:
-        """Return the number of updates from `updates` up to and including the next one that work follows."""
+        """Compute how many updates, after `updates` of them, are made before the next work; at least 1."""
         ...
 
     def after(self, updates: int, /) -> None:
@@ -24,3 +26,9 @@ class Upkeep(Protocol):
 def move_towards(target: nn.Module, online: nn.Module, rate: float) -> None:
     """Move every parameter of the target network: θ⁻ ← θ⁻ + τ (θ − θ⁻). Lillicrap et al. (2016)."""
     torch._foreach_lerp_(list(target.parameters()), list(online.parameters()), rate)
+
+
+def averages_of(optimizer: Optimizer) -> Iterator[Tensor]:
+    """Yield the averages and counts of an optimizer, which are 0 before its first step."""
+    for state in optimizer.state.values():
+        yield from (value for value in state.values() if isinstance(value, Tensor))

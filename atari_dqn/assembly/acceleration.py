@@ -35,6 +35,21 @@ class Work(Protocol):
         ...
 
 
+class Eager:
+    """Implements `Work` without capture, operation by operation; `fast` has one with CUDA graphs."""
+
+    def __init__(self, function: Callable[[], None]) -> None:
+        self._function = function
+
+    def run(self, times: int = 1) -> None:
+        """Run the function `times` times."""
+        for _ in range(times):
+            self._function()
+
+    def forget(self) -> None:
+        """Do nothing, because nothing was captured."""
+
+
 class Backend(Protocol):
     """Makes or accelerates the parts of one assembly: `fast.acceleration.Acceleration` or `Plain`."""
 

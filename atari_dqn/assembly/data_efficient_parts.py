@@ -113,8 +113,3 @@ def make_redo(
         fresh=fresh,
         report=report,
     )
-
-
-def acting_network(spec: Spec, learner: Learner) -> QNetwork:
-    """Return the network that acts."""
-    return learner.target if spec.learner.acting_network == "target" else learner.online

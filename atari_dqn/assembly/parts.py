@@ -10,6 +10,7 @@ import torch
 
 from atari_dqn.agent.actor import Actor
 from atari_dqn.agent.augmentation import Augment, RandomShifts, unchanged
+from atari_dqn.agent.diagnostics import Diagnostics, SequenceDiagnostics, TransitionDiagnostics
 from atari_dqn.agent.heads import DuelingHead, Head, LinearHead, SharedDuelingHead
 from atari_dqn.agent.init import initialize
 from atari_dqn.agent.lambda_returns import return_target
@@ -18,7 +19,6 @@ from atari_dqn.agent.losses import LossFn
 from atari_dqn.agent.memory import RecurrentQNetwork
 from atari_dqn.agent.network import QNetwork
 from atari_dqn.agent.noisy import NoisyLinear
-from atari_dqn.agent.probes import Probes, SequenceProbes, TransitionProbes
 from atari_dqn.agent.recurrent_actor import RecurrentActor
 from atari_dqn.agent.self_prediction import FutureShifts
 from atari_dqn.agent.spectral import power_iteration
@@ -69,11 +69,6 @@ def initial_network(spec: Spec, info: GameInfo, *stream: str | int) -> QNetwork:
     return network
 
 
-def _fresh_network(spec: Spec, info: GameInfo, number: int, name: str) -> QNetwork:
-    """Make a network with the initial weights of the reset of this number, for the network of this name."""
-    return initial_network(spec, info, "reset", number, name)
-
-
 def _network(spec: Spec, info: GameInfo) -> QNetwork:
     """Make the network of the kind of value distribution, or the one with memory."""
     if spec.network.memory != "none":
@@ -100,9 +95,9 @@ def build_actor(
     )
 
 
-def build_probes(spec: Spec) -> Probes:
+def build_diagnostics(spec: Spec) -> Diagnostics:
     """Make the diagnostics of a network on minibatches."""
-    return SequenceProbes(make_unroll(spec)) if has_sequences(spec) else TransitionProbes()
+    return SequenceDiagnostics(make_unroll(spec)) if has_sequences(spec) else TransitionDiagnostics()
 
 
 def _value_kind(spec: Spec) -> ValueKind:
@@ -161,7 +156,7 @@ def build_learner(
     online = build_network(spec, info, device, backend)
     target = online if _is_one_network(spec) else build_network(spec, info, device, backend)
     optimizer = backend.optimizer(build_optimizer(online, spec.optimizer))
-    fresh = partial(_fresh_network, spec, info)
+    fresh = partial(initial_network, spec, info, "reset")  # of a reset's number and a network's name
     return backend.learner(
         online=online,
         target=target,
@@ -177,6 +172,11 @@ def build_learner(
         upkeep=upkeep(spec, online=online, target=target, optimizer=optimizer, fresh=fresh),
         after_step=power_iteration(online),
     )
+
+
+def acting_network(spec: Spec, learner: Learner) -> QNetwork:
+    """Return the network that acts."""
+    return learner.target if spec.learner.acting_network == "target" else learner.online
 
 
 def device_stream(spec: Spec, device: torch.device, *name: str | int) -> torch.Generator:

@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import asdict
-from functools import partial
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from atari_dqn.agent import rules
 from atari_dqn.agent.heads import Head
 from atari_dqn.agent.memory import MEMORIES, RecurrentQNetwork
-from atari_dqn.agent.sequence_loss import (
-    Scale,
-    SequenceTDLoss,
-    mixed_priority,
-    rescaled,
-    unchanged,
-    unrescaled,
-)
+from atari_dqn.agent.sequence_loss import SequenceTDLoss, rescaled, unchanged, unrescaled
 from atari_dqn.agent.unroll import EachStack, Unroll, UnrollMemory
 from atari_dqn.assembly.registries import NETWORKS
 from atari_dqn.replay.ring import FrameRing
@@ -79,26 +70,16 @@ def make_unroll(spec: Spec) -> Unroll:
 
 def sequence_loss(spec: Spec) -> SequenceTDLoss:
     """Make the loss of sequences."""
-    h, h_inverse = _value_scale(spec)
+    is_rescaled = given(spec.learner.value_rescaling)
     return SequenceTDLoss(
         unroll=make_unroll(spec),
         is_double=spec.toggles.double,
         rule=_RULES[given(spec.learner.loss)],
         is_mean=spec.learner.sequence_reduction == "mean",
         priority_mix=given(spec.replay.priority_mix) if spec.toggles.prioritized else 0.0,
-        h=h,
-        h_inverse=h_inverse,
+        h=rescaled if is_rescaled else unchanged,
+        h_inverse=unrescaled if is_rescaled else unchanged,
     )
-
-
-def sequence_errors(spec: Spec) -> tuple[Scale, Scale, Callable[[Tensor, Tensor], Tensor]]:
-    """Return h and its inverse, and what combines the errors of a sequence to a priority."""
-    return *_value_scale(spec), partial(mixed_priority, mix=given(spec.replay.priority_mix))
-
-
-def _value_scale(spec: Spec) -> tuple[Scale, Scale]:
-    """Return h and its inverse: the rescaling of values, or the identity."""
-    return (rescaled, unrescaled) if given(spec.learner.value_rescaling) else (unchanged, unchanged)
 
 
 def largest_q(spec: Spec) -> float:

@@ -75,8 +75,8 @@ def resume(
     core_times, run, sink_options = _open(run_dir, num_threads, device, sink, notify)
     with interrupts_blocked():
         from atari_dqn.train import launch
-        from atari_dqn.train.preflight import result_text
         from atari_dqn.train.resumption import recorded_spec, resume_point
+        from atari_dqn.train.summary import result_text
 
     with run.locked():
         point = resume_point(run, checkpoint, set_aside_logs=set_aside_damaged_logs)

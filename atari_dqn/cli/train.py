@@ -95,7 +95,7 @@ def _start(
     """Train a new run to its end and print its result."""
     with interrupts_blocked():
         from atari_dqn.api.training import start
-        from atari_dqn.train.preflight import result_text
+        from atari_dqn.train.summary import result_text
         from atari_dqn.view.run_views import run_views
 
     def views(resolved: ResolvedSpec) -> AbstractContextManager[Sequence[Sink]]:

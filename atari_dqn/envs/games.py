@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from atari_dqn.envs.inline import BuildShard, InlineEnvironments
+from atari_dqn.envs.inline import InlineEnvironments
 from atari_dqn.envs.pool import WorkerPool
-from atari_dqn.envs.shard import Shard, ShardType
+from atari_dqn.envs.shard import BuildShard, Shard, ShardType
 from atari_dqn.registry import Registry
 from atari_dqn.spec.schema import Env
 from atari_dqn.types import Environments

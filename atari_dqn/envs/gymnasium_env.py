@@ -41,9 +41,7 @@ class GymnasiumVectorEnv(VectorEnv[NDArray[np.uint8], NDArray[np.int64], NDArray
         self.num_envs = self._envs.num_envs
         info = self._envs.info
         shape = (stack_frames, *info.frame_shape)
-        self._stacker = FrameStacker(
-            envs=self.num_envs, stack=stack_frames, frame_shape=self._envs.info.frame_shape
-        )
+        self._stacker = FrameStacker(envs=self.num_envs, stack=stack_frames, frame_shape=info.frame_shape)
         self.single_observation_space = Box(0, 255, shape, np.uint8)
         self.observation_space = Box(0, 255, self._stacker.frames.shape, np.uint8)
         self.single_action_space = Discrete(info.num_actions)

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from functools import partial
 
 import cv2
 import numpy as np
 from jaxtyping import Int64
 
 from atari_dqn.envs.buffers import new_batch
-from atari_dqn.envs.shard import Shard
+from atari_dqn.envs.shard import BuildShard
 from atari_dqn.types import GameInfo, StateDict, StepBatch
-
-BuildShard = partial[Shard]
-"""Builds a shard when called with `envs`, the range of the environments in it."""
 
 
 class InlineEnvironments:

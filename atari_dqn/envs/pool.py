@@ -1,7 +1,6 @@
 """Environments in worker processes, which exchange frames and actions through shared memory.
 
 The memory is anonymous: its file is unlinked before a worker starts, so that a crash leaves no file behind.
-Workers are spawned, not forked, so that they have no copies of the parent's threads, locks or CUDA context.
 """
 
 from __future__ import annotations
@@ -12,15 +11,14 @@ import select
 import time
 from collections.abc import Callable
 from itertools import pairwise
-from multiprocessing.context import SpawnContext
 from typing import Any
 
 import numpy as np
 from jaxtyping import Int64
 
 from atari_dqn.envs.buffers import batch_bytes, batch_in_memory
-from atari_dqn.envs.inline import BuildShard
-from atari_dqn.envs.processes import interrupts_blocked, parent_to_end_with, within_limits
+from atari_dqn.envs.processes import start_child, within_limits
+from atari_dqn.envs.shard import BuildShard
 from atari_dqn.envs.silence import SilenceLimit
 from atari_dqn.envs.worker import Command, SharedMemory, work
 from atari_dqn.envs.worker_handle import SHUTDOWN_SECONDS, Worker, WorkerDiedError
@@ -41,20 +39,6 @@ def split_envs(num_envs: int, workers: int) -> list[range]:
     workers = min(workers, num_envs)
     edges = [num_envs * index // workers for index in range(workers + 1)]
     return [range(begin, end) for begin, end in pairwise(edges)]
-
-
-def _start(context: SpawnContext, index: int, envs: range, arguments: tuple[Any, ...]) -> Worker:
-    ours, theirs = context.Pipe()
-    process = context.Process(
-        target=work,
-        args=(theirs, parent_to_end_with(), *arguments),
-        name=f"environments-{index}",
-        daemon=True,
-    )
-    with interrupts_blocked():  # a terminal signals the whole process group; only the parent reacts
-        process.start()
-    theirs.close()
-    return Worker(index=index, envs=envs, process=process, pipe=ours)
 
 
 class WorkerPool:
@@ -87,7 +71,8 @@ class WorkerPool:
             with within_limits(f"{workers} worker processes", key="system.workers"):
                 for index, envs in enumerate(split_envs(num_envs, workers)):
                     arguments = (build_shard, index, envs, num_envs, memory)
-                    self._register(_start(context, index, envs, arguments))
+                    process, pipe = start_child(work, *arguments, name=f"environments-{index}")
+                    self._register(Worker(index=index, envs=envs, process=process, pipe=pipe))
             self._busy = True
             self._info: GameInfo = self._receive_all()[0]
         except BaseException:

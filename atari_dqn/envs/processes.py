@@ -3,18 +3,46 @@
 from __future__ import annotations
 
 import ctypes
+import multiprocessing
 import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
+from typing import Any
 
 from atari_dqn.errors import UserError
 
+ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""The signals with which a terminal or a scheduler ends a whole process group."""
 _PR_SET_PDEATHSIG = 1
 """Option of `prctl(2)` that sets the signal sent to this process when its parent thread ends."""
+
+
+def start_child(target: Callable[..., None], *arguments: Any, name: str) -> tuple[SpawnProcess, Connection]:
+    """Start a process that calls `target` with its end of a pipe, the process to end with, and arguments.
+
+    Return the process, and this end of the pipe. The process is spawned, not forked, so that it has no copies
+    of this one's threads, locks or CUDA context.
+    """
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(
+        target=target, args=(theirs, parent_to_end_with(), *arguments), name=name, daemon=True
+    )
+    with interrupts_blocked():  # a terminal signals the whole process group; only this process reacts
+        process.start()
+    theirs.close()
+    return process, ours
+
+
+def ignore_ending_signals() -> None:
+    """Ignore the signals to the process group, to which only the process that started this one reacts."""
+    for number in ENDING_SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
 
 
 def parent_to_end_with() -> int | None:

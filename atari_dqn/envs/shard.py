@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -98,6 +99,10 @@ def _preprocessor(emulators: Sequence[Emulator], env: Env) -> Preprocessor:
         method=env.resize,
         palette=emulators[0].palette,
     )
+
+
+BuildShard = partial[Shard]
+"""Builds a shard when called with `envs`, the range of the environments in it."""
 
 
 class ShardType(Protocol):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import time
 import traceback
 from enum import Enum
@@ -13,8 +12,8 @@ import cv2
 import numpy as np
 
 from atari_dqn.envs.buffers import batch_in_memory, select_envs
-from atari_dqn.envs.inline import BuildShard
-from atari_dqn.envs.processes import end_with_parent
+from atari_dqn.envs.processes import end_with_parent, ignore_ending_signals
+from atari_dqn.envs.shard import BuildShard
 from atari_dqn.errors import UserError
 
 
@@ -58,7 +57,7 @@ def work(
 ) -> None:
     """Run commands until the parent closes the pipe or ends. An error is sent as text and ends the worker."""
     end_with_parent(parent)
-    _ignore_signals()
+    ignore_ending_signals()
     try:
         _serve(pipe, build_shard, index, envs, num_envs, memory)
     except (EOFError, BrokenPipeError, ConnectionResetError):
@@ -72,13 +71,6 @@ def work(
 def _answer(pipe: Connection, outcome: Outcome, content: object) -> None:
     pipe.send_bytes(outcome)
     pipe.send(content)
-
-
-def _ignore_signals() -> None:
-    """Ignore the signals that a terminal or a scheduler sends to the whole process group."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
 
 def _serve(

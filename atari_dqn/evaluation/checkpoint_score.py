@@ -8,8 +8,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from atari_dqn.compare.reference.caps import stands_for_games
 from atari_dqn.compare.reference.studies import HumanRandom, human_random
 from atari_dqn.errors import UserError
@@ -17,7 +15,6 @@ from atari_dqn.evaluation.evaluate import evaluate
 from atari_dqn.evaluation.frozen_agent import FrozenAgent
 from atari_dqn.evaluation.progress import EvaluationKey, EvaluationProgress
 from atari_dqn.files.atomic import unused, write_json_atomically
-from atari_dqn.run.checkpoint.state_tree import tree_digest
 from atari_dqn.run.scores import EvaluationEpisode, EvaluationScore, score_protocol
 from atari_dqn.spec.named_protocols import ProtocolName, with_protocol
 from atari_dqn.spec.protocol import Protocol
@@ -59,14 +56,7 @@ def open_progress(
         checkpoint=agent.choice,
         rom_md5=agent.info.rom_md5,
     )
-    key = EvaluationKey(
-        weights_sha256=tree_digest(dict(agent.network.state_dict())),
-        step=agent.step,
-        protocol=recorded_protocol.digest(),
-        seed=spec.seed,
-        device=next(agent.network.parameters()).device.type,
-        torch_threads=torch.get_num_threads(),
-    )
+    key = EvaluationKey.of(agent.network, step=agent.step, protocol=recorded_protocol, seed=spec.seed)
     name = f"step_{agent.step:09d}_{protocol}_{recorded_protocol.digest()}.partial.jsonl"
     return EvaluationProgress(agent.run.evaluations / name, key)
 

@@ -1,4 +1,4 @@
-"""Convert an agent to ONNX, and check the model in onnxruntime on frames of the game.
+"""Convert an agent to ONNX; `onnx_check` compares the model with the agent.
 
 The model computes in fp32 what the agent's network computes: pixels are scaled inside, noisy layers use their
 means, distributions are reduced to q-values, and an IQN's fractions are evenly spaced.

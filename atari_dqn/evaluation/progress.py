@@ -15,11 +15,15 @@ from time import monotonic
 from typing import Any, Literal
 
 import msgspec
+import torch
+from torch import nn
 
 from atari_dqn.errors import UserError
 from atari_dqn.files.atomic import AppendFile, is_file
+from atari_dqn.run.checkpoint.state_tree import tree_digest
 from atari_dqn.run.leases.guard import check_lease
 from atari_dqn.run.scores import EvaluationEpisode
+from atari_dqn.spec.protocol import Protocol
 
 SCHEMA_VERSION = 1
 _SYNC_SECONDS = 5.0
@@ -45,6 +49,18 @@ class EvaluationKey:
     """Type of the device that the network runs on; rounding differs between types."""
     torch_threads: int
     """Number of torch's threads, which rounding depends on too."""
+
+    @classmethod
+    def of(cls, network: nn.Module, *, step: int, protocol: Protocol, seed: int) -> EvaluationKey:
+        """Make the key of an evaluation of a network as it is, with torch's threads of this process."""
+        return cls(
+            weights_sha256=tree_digest(dict(network.state_dict())),
+            step=step,
+            protocol=protocol.digest(),
+            seed=seed,
+            device=next(network.parameters()).device.type,
+            torch_threads=torch.get_num_threads(),
+        )
 
     def digest(self) -> str:
         """Return the SHA-256 of the key and of this format's version."""

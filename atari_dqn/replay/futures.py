@@ -37,11 +37,11 @@ class FutureReplay(ReplayBuffer):
     def minibatch(self, index: Int64[Tensor, "B"], weight: Float[Tensor, "B"]) -> FutureBatch:
         """Gather the transitions that begin at these indices, and what follows them."""
         ring, transitions = self.ring, super().minibatch(index, weight)
-        rows = (index[:, None] + self._steps * ring.stride) % ring.zero_index
+        rows = ring.ahead(index[:, None], self._steps)
         taken, later = rows[:, :-1], rows[:, 1:]
         goes_on = ring.is_step[taken] & (ring.discount[taken] != 0)
         return FutureBatch(
-            **{name: getattr(transitions, name) for name in (field.name for field in fields(transitions))},
+            **{field.name: getattr(transitions, field.name) for field in fields(transitions)},
             actions=ring.action[taken].long(),
             future=ring.stacks(later.flatten()).view(*later.shape, *transitions.s_t.shape[1:]),
             follows=goes_on.cumprod(dim=1).bool(),

@@ -69,10 +69,10 @@ class GroupedReplay(Sampling[B]):
 
     def step_share(self) -> float:
         """Compute the fraction of stored indices with a step."""
-        rows = [group.ring.newest - group.ring.oldest for group in self.groups]
-        shares = [group.step_share() for group, count in zip(self.groups, rows, strict=True) if count > 0]
-        stored = [count for count in rows if count > 0]
-        return sum(share * count for share, count in zip(shares, stored, strict=True)) / sum(stored)
+        written = [group for group in self.groups if group.ring.newest > group.ring.oldest]
+        rows = [group.ring.newest - group.ring.oldest for group in written]
+        steps = sum(group.step_share() * count for group, count in zip(written, rows, strict=True))
+        return steps / sum(rows)
 
     def check(self) -> None:
         """Assert the invariant of every group; tests call it after every change."""
@@ -99,7 +99,7 @@ class GroupedReplay(Sampling[B]):
         """
         if "ring" not in state:
             for group in self.groups:
-                group.begin(first_step(state["newest_frame"][_own(group)]))
+                group.begin(first_step(state["newest_frame"][_envs_of(group)]))
             return
         ring = state["ring"]
         if self._states is not None:
@@ -109,14 +109,14 @@ class GroupedReplay(Sampling[B]):
             rows = {
                 "newest": ring["newest"][number],
                 "rows": RowsOfGroup(ring["rows"], number),
-                "newest_frame": ring["newest_frame"][_own(group)],
-                "newest_start": ring["newest_start"][_own(group)],
+                "newest_frame": ring["newest_frame"][_envs_of(group)],
+                "newest_start": ring["newest_start"][_envs_of(group)],
             }
             group.ring.load_state_dict(rows)
             group.load_rows_state(state["groups"][number])
         self._refuse_other_indices()
 
 
-def _own(group: Replay[B]) -> slice:
+def _envs_of(group: Replay[B]) -> slice:
     """Return the environments of a group."""
     return slice(group.ring.first_env, group.ring.first_env + group.ring.num_envs)

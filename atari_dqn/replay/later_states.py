@@ -51,15 +51,10 @@ class LaterStates:
         """
         ring, place = self._replay.ring, index.device
         index = index.to(ring.device)
-        rows = self._rows(index, self._later)
+        rows = ring.ahead(index[:, None], self._later)
         states = self._states.read(rows.flatten()).view(*rows.shape, -1)
-        steps = self._rows(index, torch.arange(int(self._needed[-1]) + 1, device=ring.device))
+        steps = ring.ahead(index[:, None], torch.arange(int(self._needed[-1]) + 1, device=ring.device))
         follows = ring.is_step[steps].cumprod(dim=1).bool()[:, self._needed]
         age = self._replay.age_steps(index) // ring.num_envs
         exists = follows & (age[:, None] > self._needed) & ~ring.start[index][:, None]
         return states.to(place), exists.to(place)
-
-    def _rows(self, index: Int64[Tensor, "B"], later: Int64[Tensor, "K"]) -> Int64[Tensor, "B K"]:
-        """Compute the indices that are some rows later."""
-        ring = self._replay.ring
-        return (index[:, None] + later * ring.stride) % ring.zero_index

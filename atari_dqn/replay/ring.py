@@ -34,11 +34,14 @@ _LOADING_THREADS = min(4, os.cpu_count() or 1)
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """n-step windows: their sums of discounted rewards, discounts of the bootstrap values, and lengths."""
+    """n-step windows, which are shorter where an episode ends."""
 
     r_t: Float[Tensor, "B"]
+    """Sum of discounted rewards."""
     discount_t: Float[Tensor, "B"]
+    """Discount of the bootstrap value."""
     span_steps: Int64[Tensor, "B"]
+    """Number of steps in the window."""
 
 
 class FrameRing:
@@ -64,7 +67,7 @@ class FrameRing:
         self.discount = torch.zeros(size, device=device)
         self.start = torch.zeros(size, dtype=torch.bool, device=device)
         self.is_step = torch.zeros(size, dtype=torch.bool, device=device)
-        self._back = torch.arange(stack - 1, -1, -1, device=device)
+        self._stack_steps = torch.arange(1 - stack, 1, device=device)
         self._slot_numbers = torch.arange(num_envs, device=device)
         self._newest_indices = self._slot_numbers.clone()
         """Indices of the newest row, on the device, where acting reads them."""
@@ -103,11 +106,11 @@ class FrameRing:
         step: StepBatch,
     ) -> None:
         """Complete the newest row with actions and results; store the next frames as a new row."""
-        first, tables = self._first_index(self.newest), self._writers
-        tables["action"].write(action, first)
-        tables["reward"].write(reward, first)
-        tables["discount"].write(discount, first)
-        tables["is_step"].write(~step.first, first)
+        first, writers = self._first_index(self.newest), self._writers
+        writers["action"].write(action, first)
+        writers["reward"].write(reward, first)
+        writers["discount"].write(discount, first)
+        writers["is_step"].write(~step.first, first)
         self._store_frames(step)
 
     def extend(
@@ -144,7 +147,7 @@ class FrameRing:
         An episode ends at a discount of 0 (no bootstrap) or at a row without a step (bootstrap from its
         frame).
         """
-        steps = self._ahead(index, n_step)
+        steps = self.ahead(index[:, None], torch.arange(n_step, device=self.device))
         open_before = self._open_before(steps)
         factor = gamma * self.discount[steps]
         discounts = factor.masked_fill(~open_before, 1.0).cumprod(dim=1)
@@ -156,8 +159,8 @@ class FrameRing:
         """Compute the windows of `window` for `n_step` = 1, in three operations instead of a dozen."""
         return Window(self.reward[index], gamma * self.discount[index], torch.ones_like(index))
 
-    def ahead(self, index: Int64[Tensor, "B"], steps: Int64[Tensor, "B"]) -> Int64[Tensor, "B"]:
-        """Compute the indices of the same environments `steps` time steps later."""
+    def ahead(self, index: Int64[Tensor, "*#B"], steps: Int64[Tensor, "*#B"]) -> Int64[Tensor, "*B"]:
+        """Compute the indices of the same environments `steps` time steps later, or earlier if below 0."""
         return (index + steps * self.stride) % self.zero_index
 
     def age_rows(self, index: Int64[Tensor, "n"]) -> Int64[Tensor, "n"]:
@@ -268,14 +271,10 @@ class FrameRing:
         return slice(first, first + self.num_envs)
 
     def _stack_indices(self, index: Int64[Tensor, "B"]) -> Int64[Tensor, "B S"]:
-        indices = (index[:, None] - self._back * self.stride) % self.zero_index
+        indices = self.ahead(index[:, None], self._stack_steps)
         starts_after = self.start[indices[:, 1:]].flip(1).cumsum(dim=1).flip(1)
         indices[:, :-1].masked_fill_(starts_after > 0, self.zero_index)
         return indices
-
-    def _ahead(self, index: Int64[Tensor, "B"], count: int) -> Int64[Tensor, "B n"]:
-        steps = torch.arange(count, device=self.device)
-        return (index[:, None] + steps * self.stride) % self.zero_index
 
     def _open_before(self, steps: Int64[Tensor, "B n"]) -> Bool[Tensor, "B n"]:
         """Return whether each step of a window exists and its episode did not end before it."""

@@ -1,7 +1,7 @@
 """The replay of sequences, on the same rows as transitions. Kapturowski et al. (2019), section 2.3.
 
 The sequences of an episode start at multiples of the period, counted from the episode's first step, as long
-as they have a step that no earlier one has. Here m = 4 steps, a burn-in of 2 and a period of 2, for an
+as they have a step that no earlier one has. Here T = 4 steps, a burn-in of 2 and a period of 2, for an
 episode of 7 steps on the frames A to H:
 
     frames   | A   B   C   D   E   F   G   H |          | = start of an episode
@@ -132,12 +132,12 @@ class SequenceReplay(Replay[SequenceBatch]):
         if self.states is not None:
             self._store_states(row, number, step, state)
         super().append(action, discount, step, state, error)
-        # afterwards: at the first wrap the row that it overwrites is dropped in `super().append`
+        # only now: at the first wrap, `super().append` reads the number that this overwrites
         self._step_of_episode[(row + 1) % rows] = np.where(step.first, 0, number + 1)
 
     def minibatch(self, index: Int64[Tensor, "B"], weight: Float[Tensor, "B"]) -> SequenceBatch:
         """Gather the sequences that begin at these indices."""
-        ring, rows = self.ring, (index[:, None] + self._positions * self.ring.stride) % self.ring.zero_index
+        ring, rows = self.ring, self.ring.ahead(index[:, None], self._positions)
         first, earlier = self._rows_before, self._rows_before - self.burn_in
         learned = rows[:, first:-1]
         mask = ring.is_step[learned].cumprod(dim=1).bool()
@@ -221,7 +221,8 @@ class SequenceReplay(Replay[SequenceBatch]):
         assert self.states is not None
         begins = burn_in_begins(number, burn_in=self.burn_in, period=self.period)
         self.states.write(row, ~step.first & begins, state)
-        # where the episode has ended, after `number` steps:
+        # An episode of `number` steps has written a state for each k ≥ 1 with k · period − burn-in < number,
+        # and has a sequence that uses it if (k − 1) · period + length < number.
         written = (number - 1 + self.burn_in) // self.period
         used = np.maximum(0, (number - self.length - 1) // self.period + 1)
         self.states.give_back(np.where(step.first, written - used, 0))

@@ -12,7 +12,31 @@ from atari_dqn.rng import restore_generator
 from atari_dqn.types import StateDict
 
 
-class UniformSampler(Sampler):
+class WithoutPriorities(Sampler):
+    """The part of a sampler whose indices are equally probable: no priorities, weights of 1."""
+
+    def __init__(self, *, batch_size: int, seed: int, device: torch.device) -> None:
+        super().__init__(batch_size=batch_size, seed=seed, device=device)
+        self._weight = torch.ones(batch_size, device=device)
+
+    def update_priorities(self, indices: Int64[Tensor, "B"], error: Float[Tensor, "B"]) -> None:
+        """Do nothing."""
+
+    def mutated_tensors(self) -> list[Tensor]:
+        """Return an empty list: draws and updates change no tensor."""
+        return []
+
+    def priorities(self) -> Float64[Tensor, "n"]:
+        """Return 1 for every index."""
+        return torch.ones(self.count, dtype=torch.float64, device=self.device)
+
+    def beta_at(self, env_frames: int) -> float:
+        """Return 0: uniform sampling has no bias to correct."""
+        del env_frames
+        return 0.0
+
+
+class UniformSampler(WithoutPriorities):
     """Samples indices uniformly **with replacement**, as Mnih et al. (2015).
 
     The list has only indices of transitions, so that one vectorised draw is exactly uniform without
@@ -28,7 +52,6 @@ class UniformSampler(Sampler):
             torch.zeros((), dtype=torch.int64, device=device) for _ in range(2)
         )
         """Copies of `first` and `count` on the device, which `draw` reads."""
-        self._weight = torch.ones(batch_size, device=device)
 
     def add(self, indices: Int64[Tensor, "n"], error: Float[Tensor, "n"] | None = None) -> None:
         """Append indices of transitions; uniform sampling has no priorities."""
@@ -54,26 +77,10 @@ class UniformSampler(Sampler):
         places = (self._first_on_device + (unit * self._count_on_device).long()) % len(self.indices)
         return self.indices[places], self._weight.expand_as(places)
 
-    def update_priorities(self, indices: Int64[Tensor, "B"], error: Float[Tensor, "B"]) -> None:
-        """Do nothing: uniform sampling has no priorities."""
-
-    def mutated_tensors(self) -> list[Tensor]:
-        """Return an empty list: draws and updates change no tensor."""
-        return []
-
     def valid_indices(self) -> Int64[Tensor, "n"]:
         """Return all indices that can be sampled, in the order of their steps."""
         places = (self.first + torch.arange(self.count)) % len(self.indices)
         return self.indices[places.to(self.indices.device)]
-
-    def priorities(self) -> Float64[Tensor, "n"]:
-        """Return 1 for every index."""
-        return torch.ones(self.count, dtype=torch.float64, device=self.indices.device)
-
-    def beta_at(self, env_frames: int) -> float:
-        """Return 0: uniform sampling has no bias to correct."""
-        del env_frames
-        return 0.0
 
     def state_dict(self) -> StateDict:
         """Return the list of indices and the random stream."""

@@ -7,13 +7,13 @@ import torch
 from jaxtyping import Float, Float64, Int64
 from torch import Tensor
 
-from atari_dqn.replay.sampler import Sampler
 from atari_dqn.replay.transfer import row_writer, upload
+from atari_dqn.replay.uniform import WithoutPriorities
 from atari_dqn.rng import restore_generator
 from atari_dqn.types import StateDict
 
 
-class GroupedUniformSampler(Sampler):
+class GroupedUniformSampler(WithoutPriorities):
     """Samples indices uniformly with replacement, from a first-in, first-out list for each group.
 
     There is no common list, because groups are written at different times: the oldest index of all is not
@@ -37,7 +37,6 @@ class GroupedUniformSampler(Sampler):
             torch.zeros(groups, dtype=torch.int64, device=device) for _ in range(2)
         )
         """Copies on the device, which `draw` reads."""
-        self._weight = torch.ones(batch_size, device=device)
 
     def add(self, indices: Int64[Tensor, "n"], error: Float[Tensor, "n"] | None = None) -> None:
         """Append indices of one group to its list; uniform sampling has no priorities."""
@@ -74,13 +73,6 @@ class GroupedUniformSampler(Sampler):
         chosen = group * self._each + (self._first_on_device[group] + within) % self._each
         return self.indices[chosen], self._weight.expand_as(chosen)
 
-    def update_priorities(self, indices: Int64[Tensor, "B"], error: Float[Tensor, "B"]) -> None:
-        """Do nothing: uniform sampling has no priorities."""
-
-    def mutated_tensors(self) -> list[Tensor]:
-        """Return an empty list: draws and updates change no tensor."""
-        return []
-
     def valid_indices(self) -> Int64[Tensor, "n"]:
         """Return all indices that can be sampled, group after group, in the order of their steps."""
         places = [
@@ -88,15 +80,6 @@ class GroupedUniformSampler(Sampler):
             for group, (first, count) in enumerate(zip(self._first, self._counts, strict=True))
         ]
         return self.indices[torch.from_numpy(np.concatenate(places)).to(self.indices.device)]
-
-    def priorities(self) -> Float64[Tensor, "n"]:
-        """Return 1 for every index."""
-        return torch.ones(self.count, dtype=torch.float64, device=self.indices.device)
-
-    def beta_at(self, env_frames: int) -> float:
-        """Return 0: uniform sampling has no bias to correct."""
-        del env_frames
-        return 0.0
 
     def state_dict(self) -> StateDict:
         """Return the lists of indices and the random stream."""

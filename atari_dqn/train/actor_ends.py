@@ -23,7 +23,7 @@ class ActorEnds:
         self._due = [-math.inf] * actors
 
     def notices(self, records: Sequence[Record]) -> Iterator[tuple[str, str, dict[str, Any]]]:
-        """Yield kind, sentence and data of a notice for each actor that has ended since its last notice.
+        """Yield kind, message and data of a notice for each actor that has ended since its last notice.
 
         An end within a minute after a notice is reported when the minute is over.
         """

@@ -22,13 +22,13 @@ from atari_dqn.telemetry.events import Row
 from atari_dqn.train.actor_ends import ActorEnds
 from atari_dqn.train.actor_meter import ActorMeter
 from atari_dqn.train.learning import Learning
-from atari_dqn.train.loop import Epsilon, Exploration
+from atari_dqn.train.loop import Epsilon, Exploration, current_epsilon
 from atari_dqn.types import StateDict, Stateful
 
 
 @dataclass(frozen=True, slots=True)
-class Learned:
-    """The fragment that was stored in an iteration, if any, and the number of updates."""
+class ActorIteration:
+    """The result of one iteration: the fragment that was stored, if any, and the number of updates."""
 
     fragment: Fragment | None
     updates: int
@@ -72,10 +72,10 @@ class ActorTraining(Learning):
         self._publish()
 
     @abstractmethod
-    def iterations(self) -> Iterator[Learned]:
+    def iterations(self) -> Iterator[ActorIteration]:
         """Train until the budget is reached; yield after each fragment."""
 
-    def rows(self, iteration: Learned) -> Iterator[Row]:
+    def rows(self, iteration: ActorIteration) -> Iterator[Row]:
         """Yield the rows of the logs that a fragment completes."""
         if iteration.fragment is not None:
             yield from self._episode_rows(iteration.fragment)
@@ -157,7 +157,7 @@ class ActorTraining(Learning):
         return range(actor * each, (actor + 1) * each)
 
     def _epsilon(self) -> Epsilon:
-        return self.exploration.at(self.clock.learning_frames) if self.clock.learning else 1.0
+        return current_epsilon(self.exploration, self.clock)
 
     def _stateful(self) -> dict[str, Stateful]:
         return {
@@ -204,7 +204,7 @@ class LockstepTraining(ActorTraining):
     _turn: int = 0
     """The actor that plays next."""
 
-    def iterations(self) -> Iterator[Learned]:
+    def iterations(self) -> Iterator[ActorIteration]:
         """Let each actor play a fragment in turn, and learn from it."""
         while self.clock.steps < self.total_steps:
             self.order(self._turn)
@@ -215,7 +215,7 @@ class LockstepTraining(ActorTraining):
                 period_steps=self.update_period_steps, updates_per_period=self.updates_per_period
             )
             self.learn(updates)
-            yield Learned(fragment, updates)
+            yield ActorIteration(fragment, updates)
 
     def _wait(self) -> Fragment:
         """Wait for the message that was ordered; `ActorDiedError` if it does not come."""

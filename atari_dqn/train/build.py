@@ -16,8 +16,14 @@ from atari_dqn.actors.supervised import actors_of
 from atari_dqn.actors.weights import FlatWeights
 from atari_dqn.agent.redo import ReDo
 from atari_dqn.assembly.acceleration import Backend, can_capture, make_backend
-from atari_dqn.assembly.data_efficient_parts import acting_network, horizon_of, make_redo
-from atari_dqn.assembly.parts import build_actor, build_learner, build_probes, initial_network
+from atari_dqn.assembly.data_efficient_parts import horizon_of, make_redo
+from atari_dqn.assembly.parts import (
+    acting_network,
+    build_actor,
+    build_diagnostics,
+    build_learner,
+    initial_network,
+)
 from atari_dqn.assembly.replay_parts import build_grouped_replay, build_replay
 from atari_dqn.assembly.sequence_parts import largest_q
 from atari_dqn.clock import Clock, frames_to_steps, steps_to_frames
@@ -188,13 +194,13 @@ def _parts(
         "total_steps": frames_to_steps(spec.training.total_frames, frame_skip=skip),
         "update_period_steps": period,
         "updates_per_period": spec.learner.updates_per_period,
-        "update_frames": steps_to_frames(period + steps_at_once - 1, frame_skip=skip),
+        "lookahead_frames": steps_to_frames(period + steps_at_once - 1, frame_skip=skip),
         "device": device,
         "backend": backend,
         "envs": envs,
         "learner": build_learner(spec, envs.info, device, backend),
         "horizon": horizon_of(spec),
-        "probes": build_probes(spec),
+        "diagnostics": build_diagnostics(spec),
         "metrics": metrics,
         "reporter": Reporter(
             clock,

@@ -28,14 +28,14 @@ class EpisodeTracker:
         self.returns = np.zeros(envs)
         self.length_steps = np.zeros(envs, dtype=np.int64)
 
-    def add(self, steps: StepBatch, first_env: int = 0) -> None:
+    def add_steps(self, steps: StepBatch, first_env: int = 0) -> None:
         """Add consecutive steps of the environments from `first_env` on, with which no episode ended."""
         slots = slice(first_env, first_env + steps.reward.shape[1])
         # one after the other: sums are those of steps that come one at a time
         self.returns[slots] = np.add.accumulate([self.returns[slots], *steps.reward])[-1]
         self.length_steps[slots] += np.count_nonzero(~steps.first, axis=0)
 
-    def finished(self, step: StepBatch, first_env: int = 0) -> list[Episode]:
+    def add_step(self, step: StepBatch, first_env: int = 0) -> list[Episode]:
         """Add a step of the environments from `first_env` on; return the episodes that ended with it."""
         slots = slice(first_env, first_env + len(step.reward))
         self.returns[slots] += step.reward

@@ -11,7 +11,7 @@ import numpy as np
 from atari_dqn.actors.insertion import steps_in
 from atari_dqn.actors.limiter import Limiter
 from atari_dqn.actors.message import Fragment
-from atari_dqn.train.actor_training import ActorTraining, Learned
+from atari_dqn.train.actor_training import ActorIteration, ActorTraining
 from atari_dqn.train.learning import has_replay
 from atari_dqn.types import StateDict
 
@@ -32,7 +32,7 @@ class FreeRunningTraining(ActorTraining):
     _held: Fragment | None = field(default=None, init=False)
     """A message that waits until it may be stored."""
 
-    def iterations(self) -> Iterator[Learned]:
+    def iterations(self) -> Iterator[ActorIteration]:
         """Store a message, make an update, or wait, whichever the limiter allows."""
         while self.clock.steps < self.total_steps:
             for actor in self.envs.started():
@@ -40,7 +40,7 @@ class FreeRunningTraining(ActorTraining):
                     self.order(actor)
             yield self._next()
 
-    def _next(self) -> Learned:
+    def _next(self) -> ActorIteration:
         batch_size = self.replay.sampler.batch_size
         may_learn = self.replay.num_transitions > 0 and self.limiter.can_sample(batch_size)
         began = time.perf_counter()
@@ -51,19 +51,19 @@ class FreeRunningTraining(ActorTraining):
         if self._held is not None and self.limiter.can_insert(steps_in(self._held)):
             return self._store_held(self._held)
         if not may_learn:
-            return Learned(None, 0)
+            return ActorIteration(None, 0)
         self.limiter.sample(batch_size)
         self.learn(1)
         if self._held is not None:
             self.meter.waited("actors", time.perf_counter() - began)
-        return Learned(None, 1)
+        return ActorIteration(None, 1)
 
-    def _store_held(self, fragment: Fragment) -> Learned:
+    def _store_held(self, fragment: Fragment) -> ActorIteration:
         self._held = None
         self.store(fragment)
         self.limiter.insert(steps_in(fragment))
         self.order(fragment.actor)
-        return Learned(fragment, 0)
+        return ActorIteration(fragment, 0)
 
     def load_state_dict(self, state: StateDict) -> None:
         """Restore a state, instead of `begin`; without rows of the replay, its minimum size holds again."""

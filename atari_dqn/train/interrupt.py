@@ -6,11 +6,11 @@ import signal
 from types import FrameType, TracebackType
 from typing import Any
 
-DEFERRED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+from atari_dqn.envs.processes import ENDING_SIGNALS
 
 
 class SignalGuard:
-    """Records the first of these signals inside a `with` block.
+    """Records the first of the ending signals inside a `with` block.
 
     The second of SIGINT and SIGTERM has its usual effect: it ends the program at once. SIGHUP never has it,
     since a terminal that closes may send several, from the shell and from the system, and SIGTERM next to
@@ -22,14 +22,14 @@ class SignalGuard:
         self._previous: dict[int, Any] = {}
 
     def __enter__(self) -> SignalGuard:
-        handled = [number for number in DEFERRED if signal.getsignal(number) is not signal.SIG_IGN]
+        handled = [number for number in ENDING_SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
         self._previous = {number: signal.signal(number, self._record) for number in handled}
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._restore(*DEFERRED)
+        self._restore(*ENDING_SIGNALS)
 
     def _record(self, number: int, _: FrameType | None) -> None:
         if self.received is None:

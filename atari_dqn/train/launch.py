@@ -17,7 +17,6 @@ from atari_dqn.files.atomic import write_json_atomically
 from atari_dqn.machine.automatic import Choice, choices_text
 from atari_dqn.machine.hardware import Hardware, compiler_version, find_hardware
 from atari_dqn.run.checkpoint.rewind import rewind
-from atari_dqn.run.checkpoint.seal import sealed
 from atari_dqn.run.checkpoint.store import CheckpointStore
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.leases.guard import check_lease
@@ -47,9 +46,8 @@ from atari_dqn.train.resumption import (
 from atari_dqn.train.run_sinks import RunSinks, open_sinks
 from atari_dqn.train.session import Session
 from atari_dqn.train.set_aside import forget_logs, set_aside
+from atari_dqn.train.summary import sealed_summary, summary_of
 from atari_dqn.train.training_evaluations import session_protocol
-
-_SEAL = "summary_sha256"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,12 +124,12 @@ def resume(
             else:
                 repairs = rewind(store, point.step)
                 store.continue_from(point.checkpoint)
-            point, kept = set_aside(point)
+            point, moved = set_aside(point)
             with closing(RunSinks(run, views, open_sinks(sink_options, resolved, run))) as sinks:
                 session = make_session(training, resolved.spec, run, sinks, store)
                 restore(session, point, device)
-                _report_damage(session, repairs, kept)
-                forget_logs(run, point, tuple(kept))
+                _report_damage(session, repairs, moved)
+                forget_logs(run, point, tuple(moved))
                 _report_if_slow(session, device, find_hardware(run.path))
                 if total_frames is not None:
                     _extend(session, total_frames)
@@ -155,12 +153,12 @@ def restore(session: Session, point: ResumePoint, device: torch.device) -> None:
         session.notice("inexact", f"{MAY_DIFFER}{reason}")
 
 
-def _report_damage(session: Session, repairs: Sequence[str], kept: Mapping[str, str]) -> None:
+def _report_damage(session: Session, repairs: Sequence[str], moved: Mapping[str, str]) -> None:
     """Report the repairs of the catalog, and the logs that were set aside."""
     for sentence in repairs:
         session.notice("catalog", sentence)
-    for log, place in kept.items():
-        session.notice("set aside", f"{log} was damaged; {place}, and a new one is started", log=log)
+    for log, outcome in moved.items():
+        session.notice("set aside", f"{log} was damaged; {outcome}, and a new one is started", log=log)
 
 
 def _report_if_slow(session: Session, device: torch.device, hardware: Hardware) -> None:
@@ -234,7 +232,7 @@ def _run(session: Session, resolved: ResolvedSpec, run: RunDirectory) -> dict[st
         saved = session.checkpoints.catalog()
         from_where = f"continues from step {saved[-1].step:,}" if saved else "starts again: nothing was saved"
         raise InfrastructureError(f"{error}; `{resume_command(run)}` {from_where}") from error
-    summary = _summary(session, resolved, digest)
+    summary = summary_of(session, resolved, digest)
     check_lease()
     write_json_atomically(run.summary, sealed_summary(summary))
     session.notice("finished", f"finished at {summary['env_frames']:,} frames")
@@ -261,38 +259,3 @@ def _provenance(resolved: ResolvedSpec, training: Learning, origin: Origin) -> d
     auto = {choice.key: choice.value for choice in origin.choices}
     here = {"replay_device": place, "acceleration": training.backend.choices()}
     return {"name": resolved.name, **here, "auto": auto, **record, **compiler}
-
-
-def sealed_summary(summary: Mapping[str, Any]) -> dict[str, Any]:
-    """Add the digest of a summary to it, so that damage is detected."""
-    return sealed(summary, _SEAL)
-
-
-def _summary(session: Session, resolved: ResolvedSpec, digest: str) -> dict[str, Any]:
-    """Build the summary of a finished run with its last score and its best, which is a maximum."""
-    clock = session.training.clock
-    last_step, last = session.evaluations.scores[-1]
-    rom_md5 = session.training.envs.info.rom_md5
-    protocol, best_protocol = (session_protocol(resolved.spec, kind, rom_md5) for kind in ("final", "best"))
-    best_step, best = max(session.evaluations.scores, key=lambda scored: scored[1].mean_return)
-    return {
-        "name": resolved.name,
-        "track": resolved.track_label,
-        "game": resolved.spec.game,
-        "seed": resolved.spec.seed,
-        "step": clock.steps,
-        "env_frames": clock.env_frames,
-        "updates": clock.updates,
-        "elapsed_seconds": session.elapsed_seconds,
-        "score": str(last),
-        "last": {"step": last_step, **last.row(), "protocol_digest": protocol.digest()},
-        "best": {
-            "step": best_step,
-            "of_evaluations": len(session.evaluations.scores),
-            **best.row(),
-            "protocol_digest": best_protocol.digest(),
-        },
-        "protocol": asdict(protocol),
-        "protocol_digest": protocol.digest(),
-        "state_digest": digest,
-    }

@@ -10,11 +10,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from atari_dqn.agent.diagnostics import Diagnostics
 from atari_dqn.agent.learner import Learner
 from atari_dqn.agent.network import QNetwork
-from atari_dqn.agent.probes import Probes
 from atari_dqn.agent.redo import Recycled
-from atari_dqn.assembly.acceleration import Backend, Work
+from atari_dqn.assembly.acceleration import Backend, Eager, Work
 from atari_dqn.clock import Clock
 from atari_dqn.minibatch import Batch
 from atari_dqn.replay.sampling import Sampling
@@ -23,7 +23,6 @@ from atari_dqn.telemetry.events import Row
 from atari_dqn.train.metrics_ring import MetricsRing
 from atari_dqn.train.reporter import Reporter
 from atari_dqn.train.stopwatch import Part, Stopwatch
-from atari_dqn.train.work import Eager
 from atari_dqn.types import Emulators, StateDict, Stateful
 
 
@@ -35,9 +34,9 @@ class Learning(ABC):
     total_steps: int
     update_period_steps: int
     updates_per_period: int
-    update_frames: int
-    """The largest number of frames between the last update and the end of the budget. Schedules that end with
-    the budget are read this many frames ahead, so that the last update has their final value."""
+    lookahead_frames: int
+    """Schedules that end with the budget are read this many frames ahead, so that the last update has their
+    final value: the largest number of frames between the last update and the end of the budget."""
     device: torch.device
     backend: Backend
     envs: Emulators
@@ -45,7 +44,7 @@ class Learning(ABC):
     replay: Sampling[Any]
     learner: Learner
     horizon: HorizonSchedule
-    probes: Probes
+    diagnostics: Diagnostics
     metrics: MetricsRing
     reporter: Reporter
     stopwatch: Stopwatch
@@ -71,7 +70,7 @@ class Learning(ABC):
     @property
     def schedule_frames(self) -> int:
         """Number of frames at which the next update reads schedules that end with the budget."""
-        return self.clock.env_frames + self.update_frames
+        return self.clock.env_frames + self.lookahead_frames
 
     @property
     @abstractmethod
@@ -96,11 +95,11 @@ class Learning(ABC):
         """Yield the rows of train_log and update_log that an iteration completes."""
 
     def notices(self) -> Iterator[tuple[str, str, dict[str, Any]]]:
-        """Yield kind, sentence and data of the notices about occurrences since the last call: none."""
+        """Yield kind, message and data of the notices about occurrences since the last call: none."""
         yield from ()
 
     def period_notices(self) -> Iterator[tuple[str, str, dict[str, Any]]]:
-        """Yield kind, sentence and data of the notices about a period of the log that has ended: none."""
+        """Yield kind, message and data of the notices about a period of the log that has ended: none."""
         yield from ()
 
     @abstractmethod
@@ -136,7 +135,7 @@ class Learning(ABC):
         with self.stopwatch.part("learn"):
             remaining = count
             while remaining:
-                together = min(remaining, self.learner.updates_together, self.horizon.updates_together)
+                together = min(remaining, self.learner.updates_before_work, self.horizon.updates_together)
                 self._updating.run(together)
                 self.learner.count_updates(together)
                 self._set_horizon()
@@ -196,7 +195,7 @@ class Learning(ABC):
     def dead_unit_share(self) -> float | None:
         """Compute the share of hidden units that are 0 for the whole latest minibatch; None without one."""
         batch = self.recent_batch()
-        return None if batch is None else self.probes.dead_unit_share(self.learner.online, batch)
+        return None if batch is None else self.diagnostics.dead_unit_share(self.learner.online, batch)
 
     def use_graphs(self, captured: bool) -> None:
         """Select whether updates are replayed from CUDA graphs or run eagerly."""

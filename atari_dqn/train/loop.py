@@ -29,6 +29,11 @@ class Exploration(Protocol):
         ...
 
 
+def current_epsilon(exploration: Exploration, clock: Clock) -> Epsilon:
+    """Compute ε of the next actions, which are random until learning begins."""
+    return exploration.at(clock.learning_frames) if clock.learning else 1.0
+
+
 class Parts(Protocol):
     """The steps of Algorithm 1, which `train.training.Training` implements."""
 
@@ -73,7 +78,7 @@ def q_learning(parts: Parts) -> Iterator[Iteration]:
     clock = parts.clock
     while clock.steps < parts.total_steps:
         # "With probability ε select a random action a_t, otherwise select a_t = argmax_a Q(φ(s_t), a; θ)"
-        epsilon = parts.exploration.at(clock.learning_frames) if clock.learning else 1.0
+        epsilon = current_epsilon(parts.exploration, clock)
         actions = parts.act(epsilon)
         # "Execute action a_t in emulator and observe reward r_t and image x_{t+1}"
         parts.send(actions)
@@ -85,5 +90,5 @@ def q_learning(parts: Parts) -> Iterator[Iteration]:
         step = parts.recv()
         # "Store transition (φ_t, a_t, r_t, φ_{t+1}) in D"
         parts.store(actions, step)
-        clock.advance(steps=int(np.count_nonzero(~step.first)), updates=updates)
+        clock.advance(steps=step.num_steps, updates=updates)
         yield Iteration(epsilon, step, updates)

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
 
-from atari_dqn.agent.losses import UPDATE_METRICS as METRICS
+from atari_dqn.agent.losses import UPDATE_METRICS
 from atari_dqn.minibatch import Batch
 from atari_dqn.replay.transfer import host_copy
 
@@ -33,13 +33,13 @@ class MetricsRing:
         self._place = torch.zeros(1, dtype=torch.int64, device=device)
         self._index = torch.zeros((rows, batch_size), dtype=torch.int64, device=device)
         self._weight = torch.zeros((rows, batch_size), device=device)
-        self._measured = torch.zeros((rows, len(METRICS)), device=device)
+        self._measured = torch.zeros((rows, len(UPDATE_METRICS)), device=device)
         self._on_host = host_copy(self._measured)
         self._values = self._on_host.wait()
 
     def write(self, batch: Batch, metrics: Mapping[str, Tensor]) -> None:
         """Write the row of an update, on the device alone."""
-        measured = torch.stack([metrics[name] for name in METRICS])
+        measured = torch.stack([metrics[name] for name in UPDATE_METRICS])
         self._measured.index_copy_(0, self._place, measured[None])
         self._index.index_copy_(0, self._place, batch.index[None])
         self._weight.index_copy_(0, self._place, batch.weight[None])

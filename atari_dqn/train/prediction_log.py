@@ -42,5 +42,5 @@ class PredictionLog:
             replay.minibatch(*sample).to(training.device) for sample in zip(indices, weights, strict=True)
         )
         online = training.learner.online
-        reports = [training.probes.prediction_report(online, batch) for batch in batches]
+        reports = [training.diagnostics.prediction_report(online, batch) for batch in batches]
         return {name: fmean(report[name] for report in reports) for name in NAMES}

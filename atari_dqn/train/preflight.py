@@ -1,11 +1,9 @@
-"""Checks and messages before a run starts, and the summary that is printed at its end."""
+"""Checks and messages before a run starts."""
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from atari_dqn import wait_variables
 from atari_dqn.clock import steps_to_frames
@@ -78,12 +76,3 @@ def why_slow(spec: Spec, device: torch.device, hardware: Hardware) -> Iterator[s
     if device.type == "cpu":
         reasons.append(why_waiting_is_slow(decided(spec.learner.threads), wait_variables()))
     yield from (reason for reason in reasons if reason is not None)
-
-
-def result_text(path: Path, summary: Mapping[str, Any]) -> str:
-    """Format the summary of a finished run in three lines."""
-    return (
-        f"{summary['env_frames']:,} frames, track {summary['track']}, {path}\n"
-        f"final evaluation: {summary['score']}, protocol {summary['protocol_digest']}\n"
-        f"play it again:    dqn eval {shlex.quote(str(path))}"
-    )

@@ -19,8 +19,9 @@ from atari_dqn.train.build import assemble
 from atari_dqn.train.learning import Learning
 
 _WARM_UP_UPDATES = 20
-_REPLAY_STEPS = 2_000
-_SLOT_STEPS = 16
+_MIN_PREFILL_STEPS = 500
+_MIN_PREFILL_ROWS = 16
+"""Time steps of each environment."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,8 +99,8 @@ def small(spec: Spec) -> Spec:
     exploration = replace(spec.exploration, epsilon_start=end)
     if spec.replay.kind == "rollouts":  # which are small, and all of which are needed
         return replace(spec, exploration=exploration, training=training)
-    rows = max(_SLOT_STEPS, _rows_to_sample(spec))
-    prefill = max(_REPLAY_STEPS // 4, spec.learner.batch_size, spec.env.num_envs * rows)
+    rows = max(_MIN_PREFILL_ROWS, _rows_to_sample(spec))
+    prefill = max(_MIN_PREFILL_STEPS, spec.learner.batch_size, spec.env.num_envs * rows)
     return replace(
         spec,
         replay=replace(spec.replay, capacity_steps=4 * prefill, prefill_steps=prefill),

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
-from atari_dqn.agent.losses import UPDATE_METRICS as METRICS
+from atari_dqn.agent.losses import UPDATE_METRICS
 from atari_dqn.clock import Clock, Every, steps_to_frames
 from atari_dqn.telemetry.events import Row, Value
 from atari_dqn.train.episodes import Episode, EpisodeTracker
@@ -20,8 +20,8 @@ from atari_dqn.types import StateDict, StepBatch
 MEANS = ("loss", "mean_q", "mean_abs_td_error", "grad_norm")
 LARGEST = {"max_q": "max_q", "max_grad_norm": "grad_norm"}
 """Columns with the maximum of a period → the update metric whose maximum it is."""
-_MEANS_AT = [METRICS.index(name) for name in MEANS]
-_LARGEST_AT = [METRICS.index(name) for name in LARGEST.values()]
+_MEANS_AT = [UPDATE_METRICS.index(name) for name in MEANS]
+_LARGEST_AT = [UPDATE_METRICS.index(name) for name in LARGEST.values()]
 
 
 class Updates(Protocol):
@@ -99,13 +99,13 @@ class Reporter:
 
     def episode_rows(self, step: StepBatch, epsilon: Epsilon, *, first_env: int = 0) -> Iterator[Row]:
         """Yield a row for each episode that ended in a step of the environments from `first_env` on."""
-        for episode in self._tracker.finished(step, first_env):
+        for episode in self._tracker.add_step(step, first_env):
             each = np.broadcast_to(epsilon, len(step.reward))
             yield self._episode_row(episode, float(each[episode.slot - first_env]))
 
     def add_steps(self, steps: StepBatch, *, first_env: int = 0) -> None:
         """Add consecutive steps of the environments from `first_env` on, with which no episode ended."""
-        self._tracker.add(steps, first_env)
+        self._tracker.add_steps(steps, first_env)
 
     def period_rows(self, epsilon: Epsilon, *, replay_transitions: int) -> Iterator[Row]:
         """Yield a row if a period has ended. `epsilon`: of all environments, or of each of them."""

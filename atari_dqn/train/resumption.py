@@ -98,13 +98,13 @@ def _find_point(run: RunDirectory, checkpoint: str | None, set_aside_logs: bool)
     store = CheckpointStore(run.checkpoints)
     with suggesting_intact_checkpoint(run):
         if checkpoint is not None:
-            return _point(run, named_checkpoint(store, checkpoint), set_aside_logs=set_aside_logs)
+            return _point_at(run, named_checkpoint(store, checkpoint), set_aside_logs=set_aside_logs)
         found = reconcile(store.folder)
         if found.lost is not None:
             _refuse_lost_checkpoint(found.lost)
         if found.entries:
             # the link may be one checkpoint behind after a crash
-            return _point(run, store.folder / found.entries[-1].path, set_aside_logs=set_aside_logs)
+            return _point_at(run, store.folder / found.entries[-1].path, set_aside_logs=set_aside_logs)
         _refuse_empty_store(run)
         return beginning_of(run)
 
@@ -128,7 +128,7 @@ def _refuse_empty_store(run: RunDirectory) -> None:
         raise DamagedError(f"{run.checkpoints}: empty, although {run.events.name} lists checkpoints")
 
 
-def _point(run: RunDirectory, checkpoint: Path, *, set_aside_logs: bool = False) -> ResumePoint:
+def _point_at(run: RunDirectory, checkpoint: Path, *, set_aside_logs: bool = False) -> ResumePoint:
     if not is_file(checkpoint / MANIFEST):
         raise DamagedError(f"{checkpoint / MANIFEST}: missing")
     manifest = read_manifest(checkpoint)
@@ -249,7 +249,7 @@ def _older_checkpoint(run: RunDirectory) -> str:
 def _is_loadable(run: RunDirectory, checkpoint: Path) -> bool:
     """Return whether a run can resume from a checkpoint, with all checks of a resume."""
     try:
-        point = _point(run, checkpoint)
+        point = _point_at(run, checkpoint)
         spec = _cheap_to_assemble(recorded_spec(run).spec)
         with closing(assemble(spec, torch.device("cpu"), InlineActors)) as training:
             _load(training, checkpoint, point.step)

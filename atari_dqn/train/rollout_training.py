@@ -11,7 +11,7 @@ from torch import Tensor
 
 from atari_dqn.agent.lambda_returns import lambda_returns
 from atari_dqn.replay.rollouts import Rollouts
-from atari_dqn.train.loop import Iteration
+from atari_dqn.train.loop import Iteration, current_epsilon
 from atari_dqn.train.training import Training
 
 
@@ -28,13 +28,13 @@ class RolloutTraining(Training):
         """Act and store; after every rollout, learn from it. Yield after each step of the environments."""
         clock = self.clock
         while clock.steps < self.total_steps:
-            epsilon = self.exploration.at(clock.learning_frames) if clock.learning else 1.0
+            epsilon = current_epsilon(self.exploration, clock)
             actions = self.act(epsilon)
             self.send(actions)
             step = self.recv()
             self.store(actions, step)
             updates = self.learn() if self.replay.is_complete else 0
-            clock.advance(steps=int((~step.first).sum()), updates=updates)
+            clock.advance(steps=step.num_steps, updates=updates)
             yield Iteration(epsilon, step, updates)
 
     def learn(self) -> int:

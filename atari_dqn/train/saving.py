@@ -53,14 +53,13 @@ class Saving:
         *,
         checkpoints: CheckpointStore,
         health: HealthMonitor,
-        report: Notify,
+        notify: Notify,
         training: Callable[[], StateDict],
         bookkeeping: Callable[[], StateDict],
     ) -> None:
-        self._spec, self._checkpoints, self._health, self._report = spec, checkpoints, health, report
+        self._spec, self._checkpoints, self._health, self._notify = spec, checkpoints, health, notify
         self._clock, self._training, self._bookkeeping = clock, training, bookkeeping
         self._cadence = Cadence(period_frames=spec.period_frames, period_seconds=spec.period_seconds)
-
         self.inspected: list[int] = []
         """Steps of the checkpoints that a failure gate marked for inspection."""
 
@@ -132,8 +131,8 @@ class Saving:
         except DiskFullError as error:
             if self._spec.on_full_disk == "stop":
                 raise
-            self._report("checkpoint failed", f"{error}; training continues")
+            self._notify("checkpoint failed", f"{error}; training continues")
 
     def _report_saved(self, saved: Saved | None) -> None:
         if saved is not None:
-            self._report("checkpoint", f"saved step {saved.step:,}", state_digest=saved.state_digest)
+            self._notify("checkpoint", f"saved step {saved.step:,}", state_digest=saved.state_digest)

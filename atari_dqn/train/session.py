@@ -55,7 +55,7 @@ class Session:
             training.clock,
             checkpoints=checkpoints,
             health=health,
-            report=self.notice,
+            notify=self.notice,
             training=training.state_dict,
             bookkeeping=self.state_dict,
         )

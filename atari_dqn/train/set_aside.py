@@ -29,9 +29,9 @@ def set_aside(point: ResumePoint) -> tuple[ResumePoint, dict[str, str]]:
     """
     if not point.damaged_logs:
         return point, {}
-    kept = {name: _move_aside(point.run, name) for name in point.damaged_logs}
-    bookkeeping = _without(point.bookkeeping, kept, _create_tables(point.run, kept))
-    return replace(point, bookkeeping=bookkeeping), kept
+    moved = {name: _move_aside(point.run, name) for name in point.damaged_logs}
+    bookkeeping = _without(point.bookkeeping, moved, _create_tables(point.run, moved))
+    return replace(point, bookkeeping=bookkeeping), moved
 
 
 def forget_logs(run: RunDirectory, point: ResumePoint, names: Collection[str]) -> None:

@@ -11,13 +11,12 @@ from jaxtyping import Int64
 
 from atari_dqn.agent.actor import Actor
 from atari_dqn.agent.network import QNetwork
-from atari_dqn.assembly.acceleration import Work
+from atari_dqn.assembly.acceleration import Eager, Work
 from atari_dqn.replay.replay import Replay, first_step
 from atari_dqn.replay.transfer import host_copy
 from atari_dqn.telemetry.events import Row
 from atari_dqn.train.learning import Learning, has_replay
 from atari_dqn.train.loop import Epsilon, Exploration, Iteration, q_learning
-from atari_dqn.train.work import Eager
 from atari_dqn.types import Environments, StateDict, Stateful, StepBatch
 
 

@@ -7,15 +7,12 @@ from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
 
-import torch
-
 from atari_dqn.envs.pool import WorkerDiedError
 from atari_dqn.evaluation.evaluate import StoppedError, evaluate
 from atari_dqn.evaluation.progress import EvaluationKey, EvaluationProgress
 from atari_dqn.evaluation.traces import Tracer
 from atari_dqn.formatting import fingerprint
 from atari_dqn.record.recorder import median_game
-from atari_dqn.run.checkpoint.state_tree import tree_digest
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.scores import EvaluationEpisode, EvaluationScore, score_protocol
 from atari_dqn.spec.protocol import CheckpointChoice, Protocol
@@ -181,11 +178,9 @@ class Evaluations:
 
     def _key(self, kind: str) -> EvaluationKey:
         training = self._training
-        return EvaluationKey(
-            weights_sha256=tree_digest(dict(training.acting_network.state_dict())),
+        return EvaluationKey.of(
+            training.acting_network,
             step=training.clock.steps,
-            protocol=session_protocol(self._spec, kind, training.envs.info.rom_md5).digest(),
+            protocol=session_protocol(self._spec, kind, training.envs.info.rom_md5),
             seed=self._spec.seed,
-            device=training.device.type,
-            torch_threads=torch.get_num_threads(),
         )

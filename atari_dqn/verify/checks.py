@@ -16,8 +16,8 @@ from atari_dqn.run.checkpoint.rewind import refuse_lost_catalog
 from atari_dqn.run.checkpoint.store import CheckpointStore
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.scores import EvaluationScore
-from atari_dqn.train.launch import sealed_summary
 from atari_dqn.train.resumption import check_records, resume_command
+from atari_dqn.train.summary import sealed_summary
 
 
 @dataclass(frozen=True, kw_only=True)

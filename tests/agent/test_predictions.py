@@ -2,9 +2,9 @@
 
 import pytest
 import torch
-from parts import frames, stream
+from parts import frames, make_batch, stream
 
-from atari_dqn.agent.diagnostics import prediction_report
+from atari_dqn.agent.diagnostics import TransitionDiagnostics
 from atari_dqn.agent.distributions import (
     Categorical,
     CategoricalValue,
@@ -173,7 +173,8 @@ def test_value_has_no_shape() -> None:
 def test_report_is_of_the_taken_actions() -> None:
     network, states = make("c51"), frames(4)
     shape, values = network.distribution(states).statistics(), network(states)
-    report = prediction_report(network, states, torch.tensor([2, 0, 1, 1]))
+    batch = make_batch(s_tm1=states, a_tm1=torch.tensor([2, 0, 1, 1]))
+    report = TransitionDiagnostics().prediction_report(network, batch)
     for name in ("std_return", "lowest_atom_mass", "highest_atom_mass"):
         assert report[name] == pytest.approx(shape[name][range(4), [2, 0, 1, 1]].mean().item())
     ordered = values.sort(dim=1).values

@@ -73,6 +73,6 @@ def test_updates_are_taken_together_until_the_first_work_and_each_work_is_done()
     learner = averaging(make_learner(), target_period_updates=5, upkeep=[work])
     taken = []
     while learner.updates < 9:
-        taken.append(learner.updates_together)
+        taken.append(learner.updates_before_work)
         learner.count_updates(taken[-1])
     assert (taken, work.done) == ([3, 2, 1, 3], [3, 6, 9])

@@ -11,6 +11,7 @@ from tiny import begun, digest_after, ticks_of, tiny_spec
 from torch.utils._python_dispatch import TorchDispatchMode
 from without_kernels import leave_to_torch
 
+from atari_dqn.assembly.acceleration import Eager
 from atari_dqn.fast.cuda_graphs import CudaGraphs, parts, powers_of_two, unchanged
 from atari_dqn.replay.transfer import InRam
 from atari_dqn.run.checkpoint.state_tree import tree_digest
@@ -20,7 +21,6 @@ from atari_dqn.train import training as training_module
 from atari_dqn.train.build import uses_graphs
 from atari_dqn.train.loop import q_learning
 from atari_dqn.train.training import Training
-from atari_dqn.train.work import Eager
 
 WAITS = (
     "aten::_local_scalar_dense", "aten::nonzero", "aten::masked_select", "aten::unique", "aten::equal",

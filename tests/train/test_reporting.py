@@ -64,24 +64,24 @@ def report(
 
 def test_return_is_the_sum_of_unclipped_rewards() -> None:
     tracker = EpisodeTracker(1)
-    tracker.finished(step(reward=200.0))
-    (episode,) = tracker.finished(step(reward=-7.5, over=[0]))
+    tracker.add_step(step(reward=200.0))
+    (episode,) = tracker.add_step(step(reward=-7.5, over=[0]))
     assert (episode.episode_return, episode.length_steps) == (192.5, 2)
 
 
 def test_episode_goes_on_over_a_lost_life() -> None:
     tracker = EpisodeTracker(1)
-    assert tracker.finished(step(reward=1.0, lost=[0])) == []
-    (episode,) = tracker.finished(step(reward=1.0, over=[0], lost=[0]))
+    assert tracker.add_step(step(reward=1.0, lost=[0])) == []
+    (episode,) = tracker.add_step(step(reward=1.0, over=[0], lost=[0]))
     assert episode.episode_return == 2.0
 
 
 def test_reset_row_lengthens_no_episode() -> None:
     tracker = EpisodeTracker(1)
-    tracker.finished(step(over=[0]))
-    tracker.finished(step(first=[0]))
-    tracker.finished(step(reward=1.0))
-    (episode,) = tracker.finished(step(reward=1.0, over=[0]))
+    tracker.add_step(step(over=[0]))
+    tracker.add_step(step(first=[0]))
+    tracker.add_step(step(reward=1.0))
+    (episode,) = tracker.add_step(step(reward=1.0, over=[0]))
     assert (episode.length_steps, episode.episode_return) == (2, 2.0)
 
 
@@ -95,23 +95,23 @@ def test_steps_added_at_once_sum_as_steps_one_at_a_time() -> None:
     )  # fmt: skip
     at_once, one_at_a_time = EpisodeTracker(3), EpisodeTracker(3)
     for tracker in (at_once, one_at_a_time):
-        tracker.finished(step(3, reward=0.1))
-    at_once.add(steps, first_env=1)
+        tracker.add_step(step(3, reward=0.1))
+    at_once.add_steps(steps, first_env=1)
     for number in range(90):
-        one_at_a_time.finished(steps[number], first_env=1)
+        one_at_a_time.add_step(steps[number], first_env=1)
     assert at_once.returns.tolist() == one_at_a_time.returns.tolist()
     assert at_once.length_steps.tolist() == one_at_a_time.length_steps.tolist() == [1, 90, 1]
 
 
 def test_envs_keep_episodes_of_their_own() -> None:
     tracker = EpisodeTracker(3)
-    tracker.finished(step(3, reward=1.0, over=[1]))
-    ended = tracker.finished(step(3, reward=1.0, over=[0], capped=[2]))
+    tracker.add_step(step(3, reward=1.0, over=[1]))
+    ended = tracker.add_step(step(3, reward=1.0, over=[0], capped=[2]))
     assert [(episode.slot, episode.episode_return) for episode in ended] == [(0, 2.0), (2, 2.0)]
 
 
 def test_end_reason_tells_a_finished_game_from_one_that_was_cut() -> None:
-    ended = EpisodeTracker(2).finished(step(2, over=[0], capped=[1]))
+    ended = EpisodeTracker(2).add_step(step(2, over=[0], capped=[1]))
     assert [episode.end_reason for episode in ended] == ["game_over", "frame_cap"]
 
 

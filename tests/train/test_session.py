@@ -14,6 +14,7 @@ import pytest
 from full_disk import largest_file
 from tiny import CPU, FEW_STEPS, run
 
+from atari_dqn.envs.processes import ENDING_SIGNALS
 from atari_dqn.errors import DamagedError, DiskFullError, InfrastructureError, InterruptedRunError, UserError
 from atari_dqn.machine.hardware import Hardware
 from atari_dqn.run.checkpoint.store import CheckpointStore
@@ -21,7 +22,7 @@ from atari_dqn.run.directory import RunDirectory
 from atari_dqn.telemetry.columns import TABLES, column_names
 from atari_dqn.telemetry.events import Event, Notice, Progress, Row
 from atari_dqn.train import launch, session
-from atari_dqn.train.interrupt import DEFERRED, SignalGuard
+from atari_dqn.train.interrupt import SignalGuard
 
 SHORT = "training.total_frames=800"
 REPEATED = sorted(TABLES.keys() - {"throughput_log"})
@@ -223,10 +224,10 @@ def test_guard_survives_what_a_closed_terminal_sends_after_its_hangup(other: sig
 
 
 def test_guard_leaves_the_handlers_as_they_were() -> None:
-    before = [signal.getsignal(number) for number in DEFERRED]
+    before = [signal.getsignal(number) for number in ENDING_SIGNALS]
     with SignalGuard():
         pass
-    assert [signal.getsignal(number) for number in DEFERRED] == before
+    assert [signal.getsignal(number) for number in ENDING_SIGNALS] == before
 
 
 @pytest.mark.slow

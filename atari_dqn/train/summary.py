@@ -1,0 +1,60 @@
+"""The summary of a finished run: what it holds, its digest, and its text."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from atari_dqn.run.checkpoint.seal import sealed
+from atari_dqn.spec.loader import ResolvedSpec
+from atari_dqn.train.session import Session
+from atari_dqn.train.training_evaluations import session_protocol
+
+_SEAL = "summary_sha256"
+
+
+def sealed_summary(summary: Mapping[str, Any]) -> dict[str, Any]:
+    """Add the digest of a summary to it, so that damage is detected."""
+    return sealed(summary, _SEAL)
+
+
+def summary_of(session: Session, resolved: ResolvedSpec, digest: str) -> dict[str, Any]:
+    """Build the summary of a finished run with its last score and its best, which is a maximum."""
+    clock = session.training.clock
+    last_step, last = session.evaluations.scores[-1]
+    rom_md5 = session.training.envs.info.rom_md5
+    protocol, best_protocol = (session_protocol(resolved.spec, kind, rom_md5) for kind in ("final", "best"))
+    best_step, best = max(session.evaluations.scores, key=lambda scored: scored[1].mean_return)
+    return {
+        "name": resolved.name,
+        "track": resolved.track_label,
+        "game": resolved.spec.game,
+        "seed": resolved.spec.seed,
+        "step": clock.steps,
+        "env_frames": clock.env_frames,
+        "updates": clock.updates,
+        "elapsed_seconds": session.elapsed_seconds,
+        "score": str(last),
+        "last": {"step": last_step, **last.row(), "protocol_digest": protocol.digest()},
+        "best": {
+            "step": best_step,
+            "of_evaluations": len(session.evaluations.scores),
+            **best.row(),
+            "protocol_digest": best_protocol.digest(),
+        },
+        "protocol": asdict(protocol),
+        "protocol_digest": protocol.digest(),
+        "state_digest": digest,
+    }
+
+
+def result_text(path: Path, summary: Mapping[str, Any]) -> str:
+    """Format the summary of a finished run in three lines."""
+    return (
+        f"{summary['env_frames']:,} frames, track {summary['track']}, {path}\n"
+        f"final evaluation: {summary['score']}, protocol {summary['protocol_digest']}\n"
+        f"play it again:    dqn eval {shlex.quote(str(path))}"
+    )
