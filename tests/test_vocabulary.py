@@ -90,7 +90,7 @@ PHRASES = {
 
 STRINGS = {tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)}
 FOLDERS = ("atari_dqn", "tests", "docs", "benchmarks", "scripts", "runs")
-SUFFIXES = {".py", ".md", ".toml", ".cpp", ".h", ".c"}
+SUFFIXES = {".py", ".md", ".toml", ".cpp", ".hpp", ".c"}
 
 
 class Allowed(NamedTuple):
@@ -106,9 +106,7 @@ ALLOWED = (
     Allowed("tests/test_vocabulary.py", "*", "", "the table itself"),
     Allowed("*.cpp", "cells?", "", "names of the compiled sources: indices of a replay buffer"),
     Allowed("atari_dqn/fast/cpu/*.py", "cells?", r"(find|draw)_cells", "functions of the compiled libraries"),
-    Allowed("atari_dqn/fast/cpu/products.py", "see", r"kernels\(\)\.see", "function of a compiled library"),
     Allowed("*.cpp", "lanes?", "", "lanes of SIMD registers"),
-    Allowed("*.h", "lanes?", "", "lanes of SIMD registers"),
     Allowed("atari_dqn/spec/history.py", "*", "", "former names of keys, which old specs hold"),
     Allowed("tests/spec/test_history.py", "*", "", "former names of keys, which old specs hold"),
     Allowed("*", "lanes?", r"""["'`](lanes\.)?lanes?["'`]""", "key of checkpoints, column of train_log.csv"),

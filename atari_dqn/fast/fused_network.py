@@ -205,9 +205,12 @@ class _Outputs(torch.autograd.Function):
 
 
 def dense_layers(torso: nn.Module, head: nn.Module) -> Sequence[nn.Linear]:
-    """List the hidden layer, the value layer of a dueling head, and the layer of the actions."""
-    found = [
-        torso.hidden,
-        *([head.value, head.advantage] if isinstance(head, DuelingHead) else [head.output]),
-    ]
-    return [layer for layer in found if isinstance(layer, nn.Linear)]
+    """List the hidden layer, the value layer of a dueling head, and the layer of the actions.
+
+    The list is empty unless all are linear layers or all are noisy ones, with biases.
+    """
+    of_head = (head.value, head.advantage) if isinstance(head, DuelingHead) else (head.output,)
+    layers = [torso.hidden, *of_head]
+    found = [layer for layer in layers if isinstance(layer, nn.Linear) and layer.bias is not None]
+    classes = {type(layer) for layer in layers}
+    return found if len(found) == len(layers) and classes in ({nn.Linear}, {NoisyLinear}) else []

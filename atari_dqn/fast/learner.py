@@ -15,7 +15,7 @@ from atari_dqn.agent.learner import Learner, Update
 from atari_dqn.agent.losses import LOSS_METRICS, LossOutput
 from atari_dqn.agent.random_draws import Rng
 from atari_dqn.fast.compile import Compiled
-from atari_dqn.fast.cpu.factored import FactoredGradient
+from atari_dqn.fast.cpu.factored import FactoredGradient, write_out
 from atari_dqn.fast.fused_network import FusedNetwork
 from atari_dqn.fast.optimizers import (
     CLIP_EPSILON,
@@ -73,6 +73,15 @@ class FastLearner(Learner):
         moved = {id(weight) for group in optimizer.param_groups for weight in group["params"]}
         moves_all = all(weight.requires_grad and id(weight) in moved for weight in self._weights)
         return optimizer.unwritten if moves_all else None
+
+    def _backward(self, part: Batch) -> LossOutput:
+        """Add the gradients of a part of a minibatch; a factored one only if its weight has no other."""
+        output = super()._backward(part)
+        unwritten = self._unwritten or []
+        has_others = any(weight.grad is not None for each in unwritten for weight in each.weights)
+        if has_others or len(unwritten) > 1:  # a loss with a penalty on weights, or with two forward passes
+            write_out(unwritten)
+        return output
 
     def _clip_gradients(self) -> Float[Tensor, ""]:
         gradients = [weight.grad for weight in self._weights if weight.grad is not None]

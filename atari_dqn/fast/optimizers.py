@@ -16,7 +16,7 @@ from torch.autograd.graph import increment_version
 from torch.optim import Adam, Optimizer
 
 from atari_dqn.agent.optimizers import DeepMindRMSProp
-from atari_dqn.fast.cpu.factored import FactoredGradient, Rule
+from atari_dqn.fast.cpu.factored import FactoredGradient, Rule, write_out
 from atari_dqn.fast.cpu.library import integers, library, pointers
 from atari_dqn.fast.flat_buffer import ensure_buffer, find_buffer, move_to_buffer
 
@@ -87,7 +87,7 @@ class FastAdam(Adam):
         written = [weight for weight in group["params"] if weight.grad is not None]
         if self.found_inf is None and written and written[0].is_cpu and self._move(group, written):
             return
-        written += self._write_out()
+        written += write_out(self.unwritten)
         for weight in written:
             _lay_alike(weight, self.state[weight])
         super().step()
@@ -115,13 +115,6 @@ class FastAdam(Adam):
             gradient.step("adam", [(state["exp_avg"], state["exp_avg_sq"]) for state in each], numbers)
         torch._foreach_add_([state["step"] for state in every], 1.0)
         return True
-
-    def _write_out(self) -> list[Tensor]:
-        """Compute the factored gradients into `.grad`; return their weights."""
-        pairs = [pair for each in self.unwritten for pair in zip(each.weights, each.written(), strict=True)]
-        for weight, gradient in pairs:
-            weight.grad = gradient
-        return [weight for weight, _ in pairs]
 
     def _state_of(self, weight: Tensor) -> dict[str, Tensor]:
         """Return a weight's state, initialized as by PyTorch."""

@@ -100,8 +100,26 @@ def _plan_for_gpu(plan: Plan, network: QNetwork) -> None:
 
 
 def _is_stack(torso: nn.Module) -> TypeGuard[ConvolutionalTorso]:
-    """Return whether a torso is a stack of convolutions and nothing else."""
-    return isinstance(torso, ConvolutionalTorso) and type(torso).encode is ConvolutionalTorso.encode
+    """Return whether a torso is a stack of convolutions and nothing else, by its methods and its layers."""
+    if not isinstance(torso, ConvolutionalTorso):
+        return False
+    kind = type(torso)
+    return (
+        kind.encode is ConvolutionalTorso.encode
+        and kind.hidden_units is ConvolutionalTorso.hidden_units
+        and kind.forward is ConvolutionalTorso.forward
+        and all(map(_is_plain_convolution, torso.convolutions))
+    )
+
+
+def _is_plain_convolution(layer: nn.Module) -> bool:
+    """Return whether a layer is a convolution whose only options are one stride and zeros around it."""
+    if type(layer) not in (nn.Conv2d, SamePadConv2d):
+        return False
+    assert isinstance(layer, nn.Conv2d)
+    is_regular = layer.dilation == (1, 1) and layer.groups == 1 and layer.stride[0] == layer.stride[1]
+    pads_zeros = layer.padding_mode == "zeros" and not isinstance(layer.padding, str)
+    return is_regular and pads_zeros and layer.bias is not None
 
 
 def _plan_torso(plan: Plan, network: QNetwork, *, has_kernels: bool) -> None:
@@ -110,7 +128,7 @@ def _plan_torso(plan: Plan, network: QNetwork, *, has_kernels: bool) -> None:
         plan.choices.append(PartChoice("torso", "layer by layer", "it is not a stack of convolutions"))
         return
     layers = [layer for layer in torso.convolutions if isinstance(layer, nn.Conv2d)]
-    if has_kernels and _is_stackable(layers, network.dtype):
+    if has_kernels and fits_stack([tuple(layer.weight.shape) for layer in layers], network.dtype):
         plan.classes["torso"] = StackedTorso, network.dtype
         plan.choices.append(PartChoice("torso", "convolution stack", "its sizes fit"))
     elif all(layer.kernel_size == layer.stride and not any(padding_of(layer)) for layer in layers):
@@ -118,11 +136,6 @@ def _plan_torso(plan: Plan, network: QNetwork, *, has_kernels: bool) -> None:
         plan.choices.append(PartChoice("torso", "products with patches", "its kernels do not overlap"))
     elif has_kernels:
         plan.choices.append(PartChoice("torso", "layer by layer", "a convolution's sizes do not fit"))
-
-
-def _is_stackable(layers: list[nn.Conv2d], dtype: torch.dtype) -> bool:
-    are_plain = all(type(layer) in (nn.Conv2d, SamePadConv2d) for layer in layers)
-    return are_plain and fits_stack([tuple(layer.weight.shape) for layer in layers], dtype)
 
 
 def _plan_noisy_layers(plan: Plan, network: QNetwork) -> None:
@@ -159,8 +172,8 @@ def why_not_fused(plan: Plan, network: QNetwork) -> str | None:
     if plan.classes.get("torso", (None, None))[0] is not StackedTorso:
         return "its torso is not a convolution stack"
     layers = dense_layers(torso, head)
-    if len({type(layer) for layer in layers}) != 1 or type(layers[0]) not in (nn.Linear, NoisyLinear):
-        return "its fully connected layers are of several classes"
+    if not layers:
+        return "its fully connected layers are of several classes or without biases"
     hidden = tuple(layers[0].weight.shape)
     fits = fits_product(hidden, network.dtype) and layers[-1].in_features % size_divisor() == 0
     parameters = [parameter for layer in layers for parameter in layer.parameters()]

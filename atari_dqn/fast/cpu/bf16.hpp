@@ -59,8 +59,8 @@ struct Tiles {
     static constexpr size_t kRows = 16, kFew = 8;
     static constexpr bool kTakesRows = false;
 
-    // Has everything be stored that tiles are about to read: the compiler is not told by their intrinsics.
-    static void tell_the_compiler() { asm volatile("" ::: "memory"); }
+    // Has everything be stored that tiles are about to read, of which their intrinsics do not inform the compiler.
+    static void store_everything() { asm volatile("" ::: "memory"); }
 
     static __m512i bits(vec x) { return _mm512_castps_si512(x); }
 
@@ -77,7 +77,7 @@ struct Tiles {
                 layout.row_bytes[tile] = 64;
                 layout.rows[tile] = static_cast<std::uint8_t>(tile < 6 ? rows : kSide);
             }
-            tell_the_compiler();
+            store_everything();
             _tile_loadconfig(&layout);
         }
         Scope(const Scope&) = delete;
@@ -86,7 +86,7 @@ struct Tiles {
 
     static void products(Rows a, size_t, Way way, const word* panel, const word* next, float* to, size_t pitch) {
         const size_t bytes = a.pitch * sizeof(word), sum_bytes = pitch * sizeof(float);
-        tell_the_compiler();
+        store_everything();
         if (way.onward) {
             _tile_loadd(0, to, sum_bytes);
             _tile_loadd(1, to + kSide, sum_bytes);
@@ -111,7 +111,7 @@ struct Tiles {
     static void products(Rows a, Rows b, size_t, Way way, const word* panel, const word* next, float* to_a,
                          float* to_b, size_t pitch) {
         const size_t bytes = a.pitch * sizeof(word), sum_bytes = pitch * sizeof(float);
-        tell_the_compiler();
+        store_everything();
         if (way.onward) {
             _tile_loadd(0, to_a, sum_bytes);
             _tile_loadd(1, to_a + kSide, sum_bytes);

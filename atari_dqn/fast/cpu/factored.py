@@ -70,6 +70,15 @@ class FactoredGradient:
         )  # fmt: skip
 
 
+def write_out(gradients: list[FactoredGradient]) -> list[Tensor]:
+    """Add factored gradients to `.grad`, and empty the list; return their weights."""
+    pairs = [pair for each in gradients for pair in zip(each.weights, each.written(), strict=True)]
+    for weight, gradient in pairs:
+        weight.grad = gradient if weight.grad is None else weight.grad + gradient
+    gradients.clear()
+    return [weight for weight, _ in pairs]
+
+
 def may_be_factored(gradient: FactoredGradient) -> bool:
     """Return whether the kernels can step by a gradient that is kept as factors."""
     outputs, inputs = gradient.weights[0].shape

@@ -10,8 +10,12 @@
 
 using word = float;  // its bits; only copied, or multiplied by Format::add_product
 
-// A vector of one word.
-ALWAYS_INLINE vec repeated(const word* at) { return splat(*at); }
+// A vector of one word, which may be two bf16 values at an address that is no multiple of 4.
+ALWAYS_INLINE vec repeated(const word* at) {
+    word one;
+    std::memcpy(&one, at, sizeof one);
+    return splat(one);
+}
 
 struct Fp32 {
     using value = float;

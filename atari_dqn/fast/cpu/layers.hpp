@@ -1,4 +1,4 @@
-// What passes through a network's fully connected layers, forward and backward, are told of them.
+// The arguments of the passes through a network's fully connected layers, forward and backward.
 #pragma once
 
 #include <algorithm>

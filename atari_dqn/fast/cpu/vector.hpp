@@ -115,7 +115,7 @@ ALWAYS_INLINE Vector shuffled(Vector a, Vector b, std::index_sequence<i...>) {
 #endif
 }
 
-// Exchanges the blocks of `kStep` × `kStep` numbers beside the diagonal of every 2 `kStep` × 2 `kStep` block.
+// Exchanges the off-diagonal blocks of `kStep` × `kStep` numbers in every 2 `kStep` × 2 `kStep` block.
 template <size_t kStep, size_t... i>
 ALWAYS_INLINE void exchange_blocks(vec& a, vec& b, std::index_sequence<i...>) {
     const vec low = shuffled(a, b, std::index_sequence<(i & kStep ? kSide + i - kStep : i)...>());
