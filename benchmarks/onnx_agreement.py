@@ -12,7 +12,8 @@ from pathlib import Path
 from time import monotonic
 
 from atari_dqn.assembly.parts import build_network
-from atari_dqn.evaluation.frozen_agent import FrozenAgent, game_info
+from atari_dqn.envs.games import game_info
+from atari_dqn.evaluation.frozen_agent import FrozenAgent
 from atari_dqn.evaluation.onnx_check import TOLERANCE, check_onnx
 from atari_dqn.evaluation.onnx_model import exact_network, onnx_model
 from atari_dqn.run.directory import RunDirectory

@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import Any
 
 from atari_dqn.actors.limiter import Limiter
-from atari_dqn.actors.local import game_info
 from atari_dqn.actors.message import encode
 from atari_dqn.actors.supervised import SupervisedActors
 from atari_dqn.clock import Every, steps_to_frames
+from atari_dqn.envs.games import game_info
 from atari_dqn.spec.schema import Spec
 from atari_dqn.train.build import assemble
 from atari_dqn.train.free_running import FreeRunningTraining

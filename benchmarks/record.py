@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from atari_dqn.clock import FRAMES_PER_SECOND
-from atari_dqn.evaluation.frozen_agent import game_info
+from atari_dqn.envs.games import game_info
 from atari_dqn.evaluation.traces import Tracer
 from atari_dqn.files.atomic import write_json_atomically
 from atari_dqn.record.playback import playback

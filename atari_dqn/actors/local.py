@@ -16,7 +16,6 @@ from atari_dqn.actors.snapshot import SharedSnapshot
 from atari_dqn.actors.step_counts import StepCounts
 from atari_dqn.actors.weights import FlatWeights
 from atari_dqn.assembly.parts import build_network
-from atari_dqn.envs.games import make_envs
 from atari_dqn.spec.constraints import given
 from atari_dqn.spec.schema import Spec
 from atari_dqn.types import GameInfo
@@ -55,19 +54,3 @@ class LocalCarrier:
             actor.pipe.close()  # all of them first, so that they end at the same time
         for actor in actors:
             actor.end()
-
-
-def game_info(spec: Spec) -> GameInfo:
-    """Return the properties of a spec's game."""
-    envs = make_envs(
-        game=spec.game,
-        env=spec.env,
-        num_envs=spec.env.num_envs,
-        part=range(1),
-        seed=spec.seed,
-        stream="training",
-    )
-    try:
-        return envs.info
-    finally:
-        envs.close()

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from atari_dqn.api.specs import Overrides, SpecLike, complete_spec
 from atari_dqn.compare.reference.studies import human_random
+from atari_dqn.envs.games import game_info
 from atari_dqn.evaluation.checkpoint_score import CheckpointScore, at_least_one
 from atari_dqn.evaluation.evaluate import play_games
-from atari_dqn.evaluation.frozen_agent import game_info
 from atari_dqn.evaluation.policies import Policy, PolicyOutputs
 from atari_dqn.run.scores import EvaluationScore, score_protocol
 from atari_dqn.spec.named_protocols import ProtocolName, with_protocol

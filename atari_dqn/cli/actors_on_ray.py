@@ -53,8 +53,8 @@ def actors_at(on: str, address: str | None, spec: Spec, path: Path) -> Iterator[
     with joined_cluster(address, path, store_bytes=store_bytes(spec)) as cluster:
         check_actors_fit(spec, cluster.describe([*cluster.alive()], path))
         with interrupts_blocked():
-            from atari_dqn.actors.local import game_info
             from atari_dqn.actors.supervised import actors_of
+            from atari_dqn.envs.games import game_info
             from atari_dqn.scale.on_ray.actor_carrier import RayCarrier
         try:
             yield lambda spec: actors_of(spec, game_info(spec), RayCarrier(spec, cluster))

@@ -236,8 +236,8 @@ def _save(
     protocol: RecordingProtocol,
 ) -> Path:
     """Save the score of a player: an agent's as `dqn eval` does, since the games are the same."""
+    from atari_dqn.envs.games import game_info
     from atari_dqn.evaluation.checkpoint_score import checkpoint_score, save_score
-    from atari_dqn.evaluation.frozen_agent import game_info
     from atari_dqn.files.atomic import prepare_folder
     from atari_dqn.play.person_score import save_person
 

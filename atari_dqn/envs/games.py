@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from functools import partial
 
 from atari_dqn.envs.inline import InlineEnvironments
 from atari_dqn.envs.pool import WorkerPool
 from atari_dqn.envs.shard import BuildShard, Shard, ShardType
 from atari_dqn.registry import Registry
-from atari_dqn.spec.schema import Env
-from atari_dqn.types import Environments
+from atari_dqn.spec.schema import Env, Spec
+from atari_dqn.types import Environments, GameInfo
 
 ENVS: Registry[ShardType] = Registry(
     "environment",
@@ -78,3 +79,11 @@ def _shard_of_episodes(build_shard: BuildShard, episodes: Sequence[int], *, envs
     shard = build_shard(envs=envs)
     shard.play_episodes(episodes)
     return shard
+
+
+def game_info(spec: Spec) -> GameInfo:
+    """Return the frame shape, actions and ROM of the game of a spec."""
+    with closing(
+        make_envs(game=spec.game, env=spec.env, num_envs=1, seed=spec.seed, stream="evaluation")
+    ) as envs:
+        return envs.info

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,9 +11,8 @@ import torch
 from atari_dqn.agent.network import QNetwork
 from atari_dqn.assembly.parts import build_network
 from atari_dqn.clock import steps_to_frames
-from atari_dqn.envs.games import make_envs
+from atari_dqn.envs.games import game_info
 from atari_dqn.errors import DamagedError, UserError
-from atari_dqn.evaluation.evaluate import STREAM
 from atari_dqn.evaluation.weights import read_weights
 from atari_dqn.machine.devices import set_kernels
 from atari_dqn.run.archive.archive import is_archive, read_archive
@@ -118,13 +116,6 @@ def _load_archive(path: Path, device: torch.device) -> FrozenAgent:
         info=info,
         network=network,
     )
-
-
-def game_info(spec: Spec) -> GameInfo:
-    """Return the frame shape, actions and ROM of the game of a spec."""
-    envs = make_envs(game=spec.game, env=spec.env, num_envs=1, seed=spec.seed, stream=STREAM)
-    with closing(envs):
-        return envs.info
 
 
 def _check_game(manifest: dict[str, Any], checkpoint: Path, spec: Spec) -> None:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import torch
 
 from atari_dqn.actors.limiter import Limiter
-from atari_dqn.actors.local import LocalCarrier, game_info
+from atari_dqn.actors.local import LocalCarrier
 from atari_dqn.actors.pool import ActorPool
 from atari_dqn.actors.supervised import actors_of
 from atari_dqn.actors.weights import FlatWeights
@@ -27,7 +27,7 @@ from atari_dqn.assembly.parts import (
 from atari_dqn.assembly.replay_parts import build_grouped_replay, build_replay
 from atari_dqn.assembly.sequence_parts import largest_q
 from atari_dqn.clock import Clock, frames_to_steps, steps_to_frames
-from atari_dqn.envs.games import make_envs
+from atari_dqn.envs.games import game_info, make_envs
 from atari_dqn.machine.allocator import keep_freed_memory
 from atari_dqn.machine.devices import check_precision, make_current, set_kernels
 from atari_dqn.spec.constraints import decided, given

@@ -9,9 +9,9 @@ from lockstep import begun, lockstep, play
 from tiny import CPU, tiny
 
 from atari_dqn.actors.carried import CarriedActors
-from atari_dqn.actors.local import game_info
 from atari_dqn.actors.orders import ActorDiedError
 from atari_dqn.actors.state_codec import encode_state
+from atari_dqn.envs.games import game_info
 from atari_dqn.errors import InfrastructureError
 from atari_dqn.machine.hardware import find_hardware
 from atari_dqn.spec.schema import Spec

@@ -9,9 +9,9 @@ import pytest
 from lockstep import lockstep
 from test_free_running import free
 
-from atari_dqn.actors.local import game_info
 from atari_dqn.actors.orders import ActorDiedError
 from atari_dqn.actors.supervised import SupervisedActors, actors_of
+from atari_dqn.envs.games import game_info
 from atari_dqn.errors import UserError
 
 

@@ -11,9 +11,9 @@ from tiny import CPU, TINY_CATCH
 
 import atari_dqn as dqn
 from atari_dqn.assembly.parts import build_network
+from atari_dqn.envs.games import game_info
 from atari_dqn.errors import UserError
 from atari_dqn.evaluation.evaluate import evaluate
-from atari_dqn.evaluation.frozen_agent import game_info
 from atari_dqn.spec.loader import load_spec
 
 EXPLORING = {"evaluation.epsilon": 0.3, "evaluation.max_episode_frames": 2_000}

@@ -1,10 +1,11 @@
-"""Scores on the live page and in the captions of videos."""
+"""What the live page and the captions of videos say."""
 
 from pathlib import Path
 
 from broken_runs import make_run
 
 from atari_dqn.dashboard.library import Library
+from atari_dqn.train.stopwatch import PARTS
 
 # The pages are imported by their tests: NiceGUI takes each worker a second.
 
@@ -37,3 +38,9 @@ def test_rolling_return_of_a_mix_of_epsilon_is_no_score(tmp_path: Path) -> None:
     text = measured_text(run.status)
     assert text.startswith("rolling return 7.0 (no score: of environments with ε 0.4 to 0.00066) · ")
     assert " · mean ε " in text
+
+
+def test_shares_of_time_are_those_of_all_parts() -> None:
+    from atari_dqn.dashboard.pages.live import PARTS as SHOWN
+
+    assert {*SHOWN} == {*PARTS, "other"}

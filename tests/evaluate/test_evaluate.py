@@ -8,12 +8,12 @@ from tiny import CPU, begun, run, ticks_of, tiny_spec
 
 from atari_dqn.agent.network import QNetwork
 from atari_dqn.assembly.parts import build_network
-from atari_dqn.envs.games import make_envs
+from atari_dqn.envs.games import game_info, make_envs
 from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.evaluation import evaluate as evaluation
 from atari_dqn.evaluation.checkpoint_score import evaluate_checkpoint
 from atari_dqn.evaluation.evaluate import StoppedError, evaluate, evaluation_env
-from atari_dqn.evaluation.frozen_agent import game_info, load_frozen
+from atari_dqn.evaluation.frozen_agent import load_frozen
 from atari_dqn.evaluation.outputs import FeedForwardOutputs
 from atari_dqn.evaluation.traces import Tracer
 from atari_dqn.run.checkpoint.state_tree import tree_digest

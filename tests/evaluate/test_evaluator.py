@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from tiny import tiny_spec
 
-from atari_dqn.actors.local import game_info
 from atari_dqn.actors.orders import ActorDiedError
 from atari_dqn.actors.weights import FlatWeights
 from atari_dqn.assembly.parts import initial_network
+from atari_dqn.envs.games import game_info
 from atari_dqn.evaluation import evaluator as evaluator_module
 from atari_dqn.evaluation.evaluate import evaluate
 from atari_dqn.evaluation.evaluator import MOST_ENDS, Evaluator

@@ -7,9 +7,9 @@ import pytest
 from tiny import CPU, tiny_spec
 
 from atari_dqn.assembly.parts import build_network
+from atari_dqn.envs.games import game_info
 from atari_dqn.errors import UserError
 from atari_dqn.evaluation.evaluate import evaluate
-from atari_dqn.evaluation.frozen_agent import game_info
 from atari_dqn.evaluation.progress import EvaluationKey, EvaluationProgress
 from atari_dqn.evaluation.traces import Tracer
 from atari_dqn.run.scores import EvaluationEpisode

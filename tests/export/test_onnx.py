@@ -9,8 +9,9 @@ import torch
 from tiny import CPU, MEMORY, tiny
 
 from atari_dqn.assembly.parts import build_network
+from atari_dqn.envs.games import game_info
 from atari_dqn.errors import HaltedError
-from atari_dqn.evaluation.frozen_agent import FrozenAgent, game_info
+from atari_dqn.evaluation.frozen_agent import FrozenAgent
 from atari_dqn.evaluation.onnx_check import TOLERANCE, check_onnx
 from atari_dqn.evaluation.onnx_model import exact_network, onnx_model
 from atari_dqn.run.directory import RunDirectory

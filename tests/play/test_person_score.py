@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tiny import tiny_spec
 
-from atari_dqn.evaluation.frozen_agent import game_info
+from atari_dqn.envs.games import game_info
 from atari_dqn.play.person_score import save_person
 from atari_dqn.run.scores import EvaluationEpisode
 

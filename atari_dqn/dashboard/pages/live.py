@@ -17,7 +17,8 @@ from atari_dqn.telemetry.events import GATES, GateChanged
 _REFRESH_SECONDS = 3.0
 _SHOWN_EVENTS = 8
 _SHOWN_RUNS = 6
-_PARTS = ("learn", "emulate", "act", "store", "other")
+PARTS = ("learn", "optimize", "sample", "transfer", "act", "emulate", "store", "other")
+"""The parts of the training time; their shares add up to 1."""
 _COLOURS = {"ok": "green", "watching": "cyan", "warned": "orange", "tripped": "red"}
 
 
@@ -100,6 +101,6 @@ def _throughput(status: RunStatus) -> None:
     """Draw the share of each part in the time of the latest period."""
     row = status.latest.get("throughput_log", {})
     with ui.row().classes("w-full gap-4 text-sm"):
-        for part in _PARTS:
+        for part in PARTS:
             share = float(row.get(f"{part}_share", math.nan))
             ui.label(f"{part} {'-' if math.isnan(share) else f'{share:.0%}'}")
