@@ -80,6 +80,7 @@ def main() -> None:
     print(json.dumps({**totals, "seconds": round(time.monotonic() - began)}, indent=2))
     seconds = round(time.monotonic() - began)
     arguments.out.write_text(json.dumps({**found, "seconds": seconds, **circumstances()}, indent=2) + "\n")
+    sys.exit(any(each["wrong"] for each in found.values()))
 
 
 if __name__ == "__main__":

@@ -123,6 +123,7 @@ def main() -> None:
     }
     print(json.dumps(totals, indent=2))
     arguments.out.write_text(json.dumps({**totals, "results": found, **circumstances()}, indent=2) + "\n")
+    sys.exit(any(result["differences"] for result in found))
 
 
 if __name__ == "__main__":

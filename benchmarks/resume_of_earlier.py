@@ -102,6 +102,7 @@ def main() -> None:
     }
     print(json.dumps(totals, indent=2))
     arguments.out.write_text(json.dumps({**totals, "results": results, **circumstances()}, indent=2) + "\n")
+    sys.exit(any(result["differences"] for result in results))
 
 
 if __name__ == "__main__":

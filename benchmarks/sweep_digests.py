@@ -88,6 +88,7 @@ def main() -> None:
     found = {"runs": len(alone), "places": places, "digests": digests}
     arguments.out.write_text(json.dumps({**found, **circumstances()}, indent=2) + "\n")
     print(json.dumps(places, indent=2))
+    sys.exit(any(each["differences"] for each in places.values()))
 
 
 if __name__ == "__main__":

@@ -195,6 +195,7 @@ def main() -> None:
         if not problems:
             shutil.rmtree(folder)
     print(json.dumps(totals(results, whole), indent=2))
+    sys.exit(any(map(problems_of, results)))
 
 
 if __name__ == "__main__":
