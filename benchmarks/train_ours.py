@@ -9,6 +9,7 @@ import os
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import atari_dqn
 from atari_dqn.assembly.acceleration import has_kernels
@@ -59,6 +60,15 @@ def rate(spec: Spec, *, warm_up_updates: int, seconds: float) -> Rate:
         return timed(training, seconds)
 
 
+def our_software(precision: str) -> dict[str, Any]:
+    """List torch and its instruction set, our kernels in use, and how threads wait."""
+    return {
+        **software(),
+        "kernels": kernels_for(precision, kernels_here()),
+        "openmp": atari_dqn.wait_variables(),
+    }
+
+
 def main() -> None:
     parser = worker_parser(__doc__)
     parser.add_argument("--spec", type=Path, required=True)
@@ -76,9 +86,7 @@ def main() -> None:
                 "envs": spec.env.num_envs,
                 "workers": spec.system.workers,
                 "precision": spec.learner.precision,
-                "kernels": kernels_for(spec.learner.precision, kernels_here()),
-                "openmp": atari_dqn.wait_variables(),
-                **software(),
+                **our_software(spec.learner.precision),
             }
         )
     )

@@ -18,7 +18,7 @@ from instruction_sets import (
     named_sets,
 )
 from tracks import GAME, QUICK, RUNS
-from train_ours import benchmark_spec, software
+from train_ours import benchmark_spec, our_software
 
 LOG = """\
 onednn_verbose,v1,info,oneDNN v3.12.0 (commit 80afa71)
@@ -157,7 +157,7 @@ def test_auto_is_resolved_as_on_a_processor_of_the_instruction_set(monkeypatch):
 
 
 def test_our_worker_reports_what_computed():
-    assert {"torch", "cpu_capability", "kernels", "openmp"} == software("fp32").keys()
+    assert {"torch", "cpu_capability", "kernels", "openmp"} == our_software("fp32").keys()
 
 
 def test_a_result_is_read_where_a_log_shares_its_line():
