@@ -57,3 +57,21 @@ def test_columns_of_numbers_are_sorted_as_numbers(tmp_path: Path):
     assert isinstance(sweep, SweepStatus)
     low, high = (replace(sweep.members[0], evaluation={"mean_return": score}) for score in (98.6, 7_820.0))
     assert row_of(low)["last score as a number"] < row_of(high)["last score as a number"]
+
+
+def test_figures_of_a_sweep_are_hidden_while_it_is_unreadable(tmp_path: Path):
+    from nicegui import Client, ui
+    from nicegui.page import page
+
+    from atari_dqn.dashboard.pages.sweeps import _Card
+
+    make_sweep(tmp_path / "root", seeds=2)
+    (sweep,) = Library(tmp_path / "root").sweeps().values()
+    with Client(page("")) as client:
+        card = _Card("mine")
+        card.show(sweep)
+        card.show(Unreadable("damaged"))
+        shown = [
+            each.text for each in client.elements.values() if isinstance(each, ui.label) and each.visible
+        ]
+    assert shown == ["mine", "damaged"]

@@ -60,7 +60,7 @@ class _Card:
 
     def show(self, sweep: SweepStatus | Unreadable) -> None:
         """Show the present state of the sweep, or why it is unreadable."""
-        for element in (self._progress, self._table):
+        for element in (self._states, self._left, self._progress, self._table):
             element.set_visibility(isinstance(sweep, SweepStatus))
         if isinstance(sweep, Unreadable):
             self._faults.set_text(sweep.reason)
