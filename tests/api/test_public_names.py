@@ -38,7 +38,7 @@ def test_runs_and_comparisons_need_no_torch() -> None:
     ],
 )
 def test_a_name_that_is_also_a_package_is_both(room: str, first: str) -> None:
-    module = {"train": "work", "compare": "caveats"}[room]
+    module = {"train": "rate", "compare": "caveats"}[room]
     code = (
         f"{first.format(room=room, module=module)}import atari_dqn as dqn\n"
         f"try: dqn.{room}()\n"
