@@ -94,7 +94,7 @@ def diagnosis_text(diagnosis: Diagnosis) -> str:
     """Format a diagnosis as plain text."""
     width = max(len(check.name) for check in diagnosis.checks)
     lines = [line for check in diagnosis.checks for line in _check_lines(check, width)]
-    lines += ["", "recommended settings for this machine"]
+    lines += ["", "recommended settings for this machine and the network of the DQN paper"]
     lines += [line for setting in diagnosis.settings for line in _setting_lines(setting)]
     return "\n".join(lines)
 

@@ -3,9 +3,9 @@
 import math
 
 import pytest
+from tiny import MEMORY, tiny_spec
 
 from atari_dqn.assembly.sequence_parts import largest_q
-from tests.tiny import MEMORY, tiny_spec
 
 DISCOUNT = "learner.discount=0.96"
 
