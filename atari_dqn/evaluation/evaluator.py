@@ -78,7 +78,7 @@ class Evaluator:
         try:
             games = decode_games(self.process.answer())
         except ActorDiedError as error:
-            self._lose(error)
+            self._lose(str(error))
             return None
         self.record.received(self._now(), steps=0)
         return games
@@ -95,18 +95,22 @@ class Evaluator:
         if self.process is None:
             if self._now() < self.record.next_start:
                 return
-            self.process = start_process("the evaluator", run_evaluator, *self._arguments)
+            try:
+                self.process = start_process("the evaluator", run_evaluator, *self._arguments)
+            except OSError as error:  # a start that the system refuses is one more end
+                self._lose(f"the evaluator could not be started: {error}")
+                return
             self.record.started(self._now())
         try:
             self.process.send(Letter.PLAY)
         except ActorDiedError as error:
-            self._lose(error)
+            self._lose(str(error))
 
-    def _lose(self, error: ActorDiedError) -> None:
+    def _lose(self, error: str) -> None:
         """End what is left of the process, to start it after a while; raise if it has ended too often."""
         self.close()
         self._ends += 1
         if self._ends == MOST_ENDS:
             raise ActorDiedError(f"{error}; it has ended {MOST_ENDS} times in one evaluation")
-        self.record.ended(self._now(), str(error), steps_played=0)
-        self._on_end(str(error), self.record.restarts)
+        self.record.ended(self._now(), error, steps_played=0)
+        self._on_end(error, self.record.restarts)

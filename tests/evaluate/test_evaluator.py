@@ -1,5 +1,6 @@
 """The evaluator's process plays what the learner would play, and is started again when it ends."""
 
+import errno
 import os
 import signal
 import time
@@ -102,6 +103,20 @@ def test_it_is_started_again_a_while_after_it_has_ended(monkeypatch: pytest.Monk
     for now[0] in np.arange(0.0, 0.5, 0.0625).tolist():
         made.games(0.0)
     assert started == [0.0, 0.125, 0.375]
+
+
+def test_a_start_that_the_system_refuses_is_tried_again(monkeypatch: pytest.MonkeyPatch, ends: Ends) -> None:
+    now = [0.0]
+
+    def refuse(*_: object) -> None:
+        raise BlockingIOError(errno.EAGAIN, "no more processes")
+
+    monkeypatch.setattr(evaluator_module, "start_process", refuse)
+    made = Evaluator(SPEC, INFO, episodes=EPISODES, on_end=ends, now=lambda: now[0])
+    made.order(0, weights()[1])
+    now[0] = 0.125
+    made.games(0.0)
+    assert ends.reasons == ["the evaluator could not be started: [Errno 11] no more processes"] * 2
 
 
 def test_one_that_ends_again_and_again_ends_the_run(monkeypatch: pytest.MonkeyPatch, ends: Ends) -> None:
