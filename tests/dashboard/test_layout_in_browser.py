@@ -79,3 +79,4 @@ def test_run_that_begins_appears_on_the_live_page(page, tmp_path: Path) -> None:
         page.wait_for_selector(".live-run")
         make_run(tmp_path / "second", [-20.0])
         page.wait_for_selector(".live-run >> text=second")
+        assert page.locator(".live-run").count() == 2
