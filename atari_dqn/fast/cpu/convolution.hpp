@@ -35,10 +35,9 @@ struct Shape {
     size_t inside() const { return zeros_above * pitch() + zeros_left * channels; }  // where the image begins
     size_t kernel_row() const { return kernel_width * channels; }
     size_t kernel() const { return kernel_height * kernel_row(); }
-    // a kernel's gradient, each of its rows in whole blocks
-    size_t gradient_row() const { return round_up(kernel_row(), kBlock); }
-    size_t gradient() const { return kernel_height * gradient_row(); }
     bool pads() const { return zeros_above || zeros_below || zeros_left || zeros_right; }
+    // whether rows of the output are too short for a product each: those of an image are then multiplied together
+    bool has_short_rows() const { return out_width() < 5; }
     // where in an image with its zeros the patch of a pixel of the output begins
     size_t patch(size_t pixel) const {
         return pixel / out_width() * stride * pitch() + pixel % out_width() * stride * channels;
@@ -52,7 +51,7 @@ template <class Unit>
 struct Memory {
     using value = typename Unit::value;
     Scratch<word> gradient_columns, patches;
-    Scratch<value> images, gradient;
+    Scratch<value> images, gradient, gathered;
     Scratch<float> columns, sum;
     Scratch<const value*> places;
 };
@@ -97,8 +96,46 @@ struct Blocks {
 
 template <class Unit>
 Blocks blocks_of(const Shape& shape) {
+    if (shape.has_short_rows()) return Blocks(1, shape.pixels(), Unit::kRows);
     return Blocks(shape.out_height(), shape.out_width(), Unit::kRows);
 }
+
+// What the pixels of the output see of an image with its zeros: where it lies, or one pixel's behind another's.
+template <class Unit>
+class Patches {
+    using value = typename Unit::value;
+    static constexpr size_t kPerWord = Unit::Format::kPerWord;
+
+  public:
+    Patches(const Shape& shape, const value* in) : shape_(shape), at_(shape.has_short_rows() ? gathered(in) : in) {}
+
+    // Those of a block of pixels from `pixel` on.
+    Rows from(size_t pixel) const {
+        if (shape_.has_short_rows()) return rows(pixel * shape_.kernel(), shape_.kernel());
+        return rows(shape_.patch(pixel), shape_.stride * shape_.channels);
+    }
+    // What their sums go along.
+    Way way() const {
+        if (shape_.has_short_rows()) return {shape_.kernel() / kPerWord};
+        return {shape_.kernel_row() / kPerWord, shape_.kernel_height, shape_.pitch() / kPerWord};
+    }
+
+  private:
+    Rows rows(size_t begin, size_t apart) const {
+        return {reinterpret_cast<const word*>(at_ + begin), apart / kPerWord, 1};
+    }
+    const value* gathered(const value* in) const {
+        value* const first = kept<Memory<Unit>>().gathered.of(shape_.pixels() * shape_.kernel());
+        value* to = first;
+        for (size_t pixel = 0; pixel < shape_.pixels(); ++pixel)
+            for (size_t high = 0; high < shape_.kernel_height; ++high, to += shape_.kernel_row())
+                std::copy_n(in + shape_.patch(pixel) + high * shape_.pitch(), shape_.kernel_row(), to);
+        return first;
+    }
+
+    const Shape& shape_;
+    const value* at_;
+};
 
 // The gradients that some images give.
 template <class Unit>
@@ -122,24 +159,23 @@ class Backward {
         std::memset(gradient_ + values, 0, (room - values) * sizeof(value));
     }
 
-    // Of the filters' weights, `gradient()` numbers each, and of their biases.
-    void of_weight(float* weight, float* bias) {
-        const typename Unit::Scope scope(kSide);
+    // Of the filters' weights, as `copy_gradient` takes them, and of their biases; added to what is there if `onward`.
+    void of_weight(float* weight, float* bias, bool onward) {
         const size_t filters = shape_.filters, row = shape_.kernel_row(), words = padded_ / kPerWord;
-        sum_rows<Format>(gradient_, count_, filters, bias);
-        const Rows gradient = Unit::columns(gradient_, padded_, filters, memory_.gradient_columns);
+        sum_rows<Format>(gradient_, count_, filters, bias, onward);
         const value** places = patches();
         if constexpr (Unit::kTakesRows) {
-            for (size_t begin = 0; begin < words; begin += kSegment) {
-                const Rows segment{gradient.at + begin * gradient.step, gradient.pitch, gradient.step};
-                const Way way{std::min(kSegment, words - begin), 1, 0, begin > 0};
+            for (size_t begin = 0; begin < count_; begin += kSegment)
                 for (size_t high = 0; high < shape_.kernel_height; ++high)
-                    for (size_t at = 0; at < row; at += kBlock)
-                        Unit::products(segment, filters, way, AtPlaces{places + begin, high * shape_.pitch() + at},
-                                       weight + high * shape_.gradient_row() + at, shape_.gradient());
-            }
+                    for (size_t filter = 0; filter < filters; filter += kBlock)
+                        Unit::products(RowsAtPlaces{places + begin, high * shape_.pitch()}, row,
+                                       {std::min(kSegment, count_ - begin), 1, 0, onward || begin > 0},
+                                       InRows{gradient_ + begin * filters + filter, filters},
+                                       weight + high * row * filters + filter, filters);
             return;
         }
+        const typename Unit::Scope scope(kSide);
+        const Rows gradient = Unit::columns(gradient_, padded_, filters, memory_.gradient_columns);
         word* patches = memory_.patches.of(words * row);
         for (size_t high = 0; high < shape_.kernel_height; ++high) {
             for (size_t i = 0; i < words; ++i) {
@@ -152,8 +188,8 @@ class Backward {
                 for (size_t filter = 0; filter < filters; filter += kBlock) {
                     const word* panel = patches + column * words;
                     float* to = weight + filter * shape_.kernel() + high * row + column;
-                    Unit::products(gradient.from(filter), gradient.from(filter + kSide), kSide, {words}, panel,
-                                   panel + words * kSide, to, to + kSide * shape_.kernel(), shape_.kernel());
+                    Unit::products(gradient.from(filter), gradient.from(filter + kSide), kSide, {words, 1, 0, onward},
+                                   panel, panel + words * kSide, to, to + kSide * shape_.kernel(), shape_.kernel());
                 }
         }
     }
@@ -162,25 +198,23 @@ class Backward {
     void of_x(const word* panels, value* to) {
         for (size_t image = 0; image < images_; ++image, to += shape_.image()) {
             const value* gradient = gradient_ + image * shape_.out();
+            const bool by_rows = Unit::kTakesRows && !shape_.has_short_rows();
+            const bool in_place = Unit::kTakesRows && !shape_.pads();
+            float* sum = in_place ? reinterpret_cast<float*>(to) : memory_.sum.of(shape_.padded());
+            std::memset(sum, 0, shape_.padded() * sizeof(float));
             if constexpr (Unit::kTakesRows) {
-                const bool in_place = !shape_.pads();
-                float* sum = in_place ? to : memory_.sum.of(shape_.padded());
-                std::memset(sum, 0, shape_.padded() * sizeof(float));
-                add_rows(gradient, panels, sum);
-                if (!in_place) store_inside<Format>(shape_, sum, to);
-            } else {
-                float* sum = memory_.sum.of(shape_.padded());
-                std::memset(sum, 0, shape_.padded() * sizeof(float));
-                add_blocks(gradient, panels, sum);
-                store_inside<Format>(shape_, sum, to);
+                if (by_rows) add_rows(gradient, panels, sum);
             }
+            if (!by_rows) add_blocks(gradient, panels, sum);
+            if (!in_place) store_inside<Format>(shape_, sum, to);
         }
     }
 
   private:
     // Adds what the pixels of the output give to the gradient of their patches: a row of them, for one block of a
     // kernel row, at a time: no two of them meet in one place, since whole blocks of channels are between them.
-    void add_rows(const value* gradient, const word* panels, float* sum) {
+    // Flat: sums are short here, and calls of what other layers share take a twelfth of the time.
+    __attribute__((flatten)) void add_rows(const value* gradient, const word* panels, float* sum) {
         const size_t row = shape_.kernel_row(), words = shape_.filters, width = shape_.out_width();
         const size_t apart = shape_.stride * shape_.channels;
         for (size_t high = 0; high < shape_.kernel_height; ++high, sum += shape_.pitch())
@@ -262,30 +296,26 @@ template <class Unit>
 void convolve_image(const Shape& shape, const typename Unit::value* in, const word* panels, const float* bias,
                     typename Unit::value* y, size_t part, size_t parts) {
     using Format = typename Unit::Format;
-    constexpr size_t kPerWord = Format::kPerWord;
-    const size_t filters = shape.filters, words = shape.kernel() / kPerWord;
+    const size_t filters = shape.filters, words = shape.kernel() / Format::kPerWord;
     const Blocks blocks = blocks_of<Unit>(shape);
-    const Way way{shape.kernel_row() / kPerWord, shape.kernel_height, shape.pitch() / kPerWord};
     const size_t begin = blocks.count * part / parts, end = blocks.count * (part + 1) / parts;
+    if (begin == end) return;
+    const Patches<Unit> patches(shape, in);
+    const Way way = patches.way();
     alignas(64) float sums[2][Unit::kRows * kBlock];
     for (size_t filter = 0; filter < filters; filter += kBlock)  // whose weights stay in the nearest cache
         for (size_t block = begin; block < end; block += 2) {
             const size_t count = std::min<size_t>(2, end - block);
-            size_t pixel[2];
-            Rows patches[2];
-            for (size_t i = 0; i < count; ++i) {
-                pixel[i] = blocks.first_pixel(block + i);
-                patches[i] = {reinterpret_cast<const word*>(in + shape.patch(pixel[i])),
-                           shape.stride * shape.channels / kPerWord, 1};
-            }
+            const size_t pixels[] = {blocks.first_pixel(block), blocks.first_pixel(block + count - 1)};
+            const Rows rows[] = {patches.from(pixels[0]), patches.from(pixels[1])};
             const word* panel = panels + filter * words;
             if (count == 2)
-                Unit::products(patches[0], patches[1], blocks.pixels, way, panel, panel + words * kSide, sums[0], sums[1],
+                Unit::products(rows[0], rows[1], blocks.pixels, way, panel, panel + words * kSide, sums[0], sums[1],
                                kBlock);
             else
-                Unit::products(patches[0], blocks.pixels, way, panel, panel + words * kSide, sums[0], kBlock);
+                Unit::products(rows[0], blocks.pixels, way, panel, panel + words * kSide, sums[0], kBlock);
             for (size_t i = 0; i < count; ++i)
-                store_finished<Format>(sums[i], blocks.pixels, bias + filter, y + pixel[i] * filters + filter, filters);
+                store_finished<Format>(sums[i], blocks.pixels, bias + filter, y + pixels[i] * filters + filter, filters);
         }
 }
 
@@ -300,10 +330,25 @@ void pack_transposed(const Shape& shape, const typename Unit::value* weight, wor
                                 panels + at * words + i * kSide, words * kSide);
 }
 
-// A layer's gradient as its weights lie, from whole blocks.
-inline void copy_gradient(const Shape& shape, const float* from, float* to) {
-    for (size_t row = 0; row < shape.filters * shape.kernel_height; ++row)
-        std::memcpy(to + row * shape.kernel_row(), from + row * shape.gradient_row(), shape.kernel_row() * sizeof *to);
+// A layer's gradient as its weights lie, filter by filter; with units that take rows it was made the other way round.
+template <class Unit>
+void copy_gradient(const Shape& shape, const float* from, float* to) {
+    const size_t filters = shape.filters, kernel = shape.kernel();
+    if constexpr (!Unit::kTakesRows) {
+        std::memcpy(to, from, filters * kernel * sizeof *to);
+        return;
+    }
+    for_each_piece(filters / kSide, [&](size_t piece) {
+        const size_t filter = piece * kSide;
+        vec block[kSide];
+        size_t k = 0;
+        for (; k + kSide <= kernel; k += kSide) {
+            transpose_words(from + k * filters + filter, filters, block);
+            for (size_t i = 0; i < kSide; ++i) store(to + (filter + i) * kernel + k, block[i]);
+        }
+        for (; k < kernel; ++k)
+            for (size_t i = 0; i < kSide; ++i) to[(filter + i) * kernel + k] = from[k * filters + filter + i];
+    });
 }
 
 // Adds up gradients of weights and biases, `size` numbers a chunk, in the chunks' order, into the first's.

@@ -99,12 +99,14 @@ void panel_of_rows(const Value* rows, size_t pitch, size_t words, word* panel) {
         for (size_t i = 0; i < kSide; ++i) std::memcpy(panel + at * kSide + i, from + i * word_pitch + at, sizeof(word));
 }
 
-// The sums of the columns of `rows` × `columns` values, a block at a time: the last may overlap those before.
+// The sums of the columns of `rows` × `columns` values, a block at a time: the last may overlap those before. They are
+// added to what is there if `onward`; columns are then a multiple of a block.
 template <class Format>
-void sum_rows(const typename Format::value* x, size_t rows, size_t columns, float* sums) {
+void sum_rows(const typename Format::value* x, size_t rows, size_t columns, float* sums, bool onward = false) {
     for (size_t begin = 0; begin < columns; begin += kBlock) {
         const size_t column = std::min(begin, columns - kBlock);
         vec first{}, second{}, more, still_more;
+        if (onward) Fp32::load(sums + column, first, second);
         for (size_t row = 0; row < rows; ++row) {
             Format::load(x + row * columns + column, more, still_more);
             first += more;

@@ -17,7 +17,7 @@ struct Stack {
     Stack(const std::int64_t* numbers, size_t count) {
         for (size_t i = 0; i < count; ++i, numbers += Shape::kNumbers) {
             layers.emplace_back(numbers);
-            begins.push_back(begins.back() + layers[i].filters * (layers[i].gradient() + 1));
+            begins.push_back(begins.back() + layers[i].filters * (layers[i].kernel() + 1));
         }
     }
     // Room for the panels of each layer from `from` on.
@@ -39,7 +39,8 @@ struct Stack {
 template <class Unit>
 struct StackMemory {
     using value = typename Unit::value;
-    Scratch<value> pixels, padded, flow[2];
+    Scratch<std::uint8_t> pixels;
+    Scratch<value> widened, padded, flow[2];
     Scratch<word> panels;
     Scratch<float> partial;
 };
@@ -50,14 +51,6 @@ inline bytes load_bytes(const std::uint8_t* at) {
     bytes x;
     std::memcpy(&x, at, sizeof x);
     return x;
-}
-
-// 16 bytes as values.
-template <class Format>
-void widen(bytes x, typename Format::value* to) {
-    alignas(bytes) std::uint8_t from[sizeof x];  // compilers convert bytes in memory by vectors, but not those of one
-    std::memcpy(from, &x, sizeof x);
-    for (size_t i = 0; i < sizeof x; ++i) to[i] = Format::of_byte(from[i]);
 }
 
 // The bytes of two vectors alternately: of their first halves, or of their second.
@@ -75,30 +68,36 @@ bytes interleaved(bytes a, bytes b, size_t half) {
     return interleaved<kBytes>(a, b, half, std::make_index_sequence<sizeof(bytes)>());
 }
 
-// Values of an image of bytes, channels last; `planes` if the bytes lie channel by channel.
-template <class Format>
-void widen_image(const Shape& shape, const std::uint8_t* from, bool planes, typename Format::value* to) {
+// The bytes of an image that lie channel by channel, channels last.
+inline const std::uint8_t* channels_last(const Shape& shape, const std::uint8_t* from, std::uint8_t* to) {
     constexpr size_t kBytes = sizeof(bytes);
-    const size_t pixels = shape.height * shape.width, values = shape.image();
+    const size_t pixels = shape.height * shape.width;
     size_t done = 0;
-    if (!planes) {
-        for (; done + kBytes <= values; done += kBytes) widen<Format>(load_bytes(from + done), to + done);
-        for (; done < values; ++done) to[done] = Format::of_byte(from[done]);
-        return;
-    }
     if (shape.channels == 4)
         for (; done + kBytes <= pixels; done += kBytes) {
             const bytes a = load_bytes(from + done), b = load_bytes(from + pixels + done);
             const bytes c = load_bytes(from + 2 * pixels + done), d = load_bytes(from + 3 * pixels + done);
             for (size_t half = 0; half < 2; ++half) {
                 const bytes ab = interleaved<1>(a, b, half), cd = interleaved<1>(c, d, half);
-                for (size_t quarter = 0; quarter < 2; ++quarter)
-                    widen<Format>(interleaved<2>(ab, cd, quarter), to + 4 * done + (2 * half + quarter) * kBytes);
+                for (size_t quarter = 0; quarter < 2; ++quarter) {
+                    const bytes abcd = interleaved<2>(ab, cd, quarter);
+                    std::memcpy(to + 4 * done + (2 * half + quarter) * kBytes, &abcd, kBytes);
+                }
             }
         }
     for (; done < pixels; ++done)
         for (size_t channel = 0; channel < shape.channels; ++channel)
-            to[done * shape.channels + channel] = Format::of_byte(from[channel * pixels + done]);
+            to[done * shape.channels + channel] = from[channel * pixels + done];
+    return to;
+}
+
+// Values of an image of bytes, channels last; `planes` if the bytes lie channel by channel. Compilers make vectors of two
+// loops, but not of one that does both.
+template <class Format>
+void widen_image(const Shape& shape, const std::uint8_t* from, bool planes, Scratch<std::uint8_t>& scratch,
+                 typename Format::value* __restrict to) {
+    if (planes) from = channels_last(shape, from, scratch.of(shape.image()));
+    for (size_t i = 0; i < shape.image(); ++i) to[i] = Format::of_byte(from[i]);
 }
 
 // What a stack makes of one image; `parts` of each layer are shared among threads.
@@ -115,8 +114,8 @@ class Pass {
     void image(size_t image, const std::uint8_t* pixels, bool planes, word* const* panels, const float* const* biases,
                void* const* outputs, value* encoded) {
         const size_t size = stack_.first().image(), last = stack_.size() - 1;
-        value* widened = memory_.pixels.of(size);
-        widen_image<Format>(stack_.first(), pixels + image * size, planes, widened);
+        value* widened = memory_.widened.of(size);
+        widen_image<Format>(stack_.first(), pixels + image * size, planes, memory_.pixels, widened);
         const value* in = widened;
         for (size_t i = 0; i <= last; ++i) {
             const Shape& shape = stack_.layers[i];
@@ -198,23 +197,29 @@ void add_chunk(const Stack& stack, const Upstream<Unit>& of, size_t first, size_
     const size_t size = stack.first().image(), last = stack.size() - 1;
     size_t between = stack.last().out();
     for (size_t i = 1; i <= last; ++i) between = std::max(between, stack.layers[i].image());
-    value* in = memory.pixels.of(images * size);
-    for (size_t i = 0; i < images; ++i)
-        widen_image<Format>(stack.first(), of.pixels + (first + i) * size, of.planes, in + i * size);
     value* flow = memory.flow[0].of(images * between);
     value* next = memory.flow[1].of(images * between);
     const size_t begin = first * stack.last().out();
     let_through<Format>(stack.last(), images, of.encoded + begin, of.upstream + begin, flow);
-    for (size_t i = last + 1; i-- > 0;) {
+    for (size_t i = last; i > 0; --i) {
         const Shape& shape = stack.layers[i];
-        const value* x = i ? static_cast<const value*>(of.outputs[i - 1]) + first * shape.image() : in;
+        const value* x = static_cast<const value*>(of.outputs[i - 1]) + first * shape.image();
         const value* y = i < last ? static_cast<const value*>(of.outputs[i]) + first * shape.out() : nullptr;
         Backward<Unit> backward(shape, x, images);
         backward.take(y, flow);
         float* to = partial + stack.begins[i];
-        backward.of_weight(to, to + shape.filters * shape.gradient());
-        if (i) backward.of_x(of.panels[i], next);
+        backward.of_weight(to, to + shape.filters * shape.kernel(), false);
+        backward.of_x(of.panels[i], next);
         std::swap(flow, next);
+    }
+    const Shape& shape = stack.first();  // whose images are large: one after the other stays in a core's cache
+    value* in = memory.widened.of(size);
+    for (size_t i = 0; i < images; ++i) {
+        widen_image<Format>(shape, of.pixels + (first + i) * size, of.planes, memory.pixels, in);
+        const value* y = last ? static_cast<const value*>(of.outputs[0]) + (first + i) * shape.out() : nullptr;
+        Backward<Unit> backward(shape, in, 1);
+        backward.take(y, flow + i * shape.out());
+        backward.of_weight(partial, partial + shape.filters * shape.kernel(), i > 0);
     }
 }
 
@@ -236,8 +241,8 @@ void encode_backward(const std::uint8_t* pixels, bool planes, const Stack& stack
     for (size_t i = 0; i < stack.size(); ++i) {
         const Shape& shape = stack.layers[i];
         const float* from = partial + stack.begins[i];
-        copy_gradient(shape, from, of_weights[i]);
-        std::memcpy(of_biases[i], from + shape.filters * shape.gradient(), shape.filters * sizeof(float));
+        copy_gradient<Unit>(shape, from, of_weights[i]);
+        std::memcpy(of_biases[i], from + shape.filters * shape.kernel(), shape.filters * sizeof(float));
     }
 }
 

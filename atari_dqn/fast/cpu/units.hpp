@@ -12,6 +12,24 @@ struct Rows {
     size_t pitch, step;
 
     Rows from(size_t row) const { return {at + row * pitch, pitch, step}; }
+    // Goes along the first row, to `words` words behind where it begins, then on.
+    Rows after(size_t words) const { return {at + words, pitch, step}; }
+    ALWAYS_INLINE const word* next() {
+        const word* now = at;
+        at += step;
+        return now;
+    }
+};
+
+// The same of rows that lie side by side: word i of all of them, one after the other, from places[i] + `offset` on.
+struct RowsAtPlaces {
+    static constexpr size_t pitch = 1;
+    const word* const* places;
+    size_t offset;
+
+    RowsAtPlaces from(size_t row) const { return {places, offset + row}; }
+    RowsAtPlaces after(size_t words) const { return {places, offset + words}; }
+    ALWAYS_INLINE const word* next() { return *places++ + offset; }
 };
 
 // What a sum goes along: `runs` pieces of `words` words, each `apart` words after the one before.
@@ -20,8 +38,8 @@ struct Way {
     bool onward = false;  // adds to the sums that are there
 };
 
-// A block of columns of the other side, word after word: in two panels; in rows that lie `pitch` words apart, whose
-// next block is prefetched; or each at a place of its own.
+// A block of columns of the other side, word after word: in two panels; or in rows that lie `pitch` words apart, whose
+// next block is prefetched.
 struct InPanels {
     const word *panel, *next;
 
@@ -37,17 +55,17 @@ struct InRows {
     ALWAYS_INLINE void load(size_t i, vec& x, vec& y) const {
         const word* at = rows + i * pitch;
         x = ::load(at), y = ::load(at + kSide);
-        prefetch(at + kBlock), prefetch(at + kBlock + kSide);
     }
 };
 
-struct AtPlaces {
-    const word* const* places;
-    size_t offset;
+// The same of rows that come from far: the next block of each is asked for.
+struct InFarRows {
+    const word* rows;
+    size_t pitch;
 
     ALWAYS_INLINE void load(size_t i, vec& x, vec& y) const {
-        const word* at = places[i] + offset;
-        x = ::load(at), y = ::load(at + kSide);
+        InRows{rows, pitch}.load(i, x, y);
+        prefetch(rows + i * pitch + kBlock), prefetch(rows + i * pitch + kBlock + kSide);
     }
 };
 
@@ -94,7 +112,7 @@ struct Vectors {
     }
 
     // The same of any columns, in groups of rows that are as equal as can be.
-    template <class Columns>
+    template <class Rows, class Columns>
     static void products(Rows a, size_t rows, Way way, Columns columns, float* to, size_t pitch) {
         size_t groups = (rows + kRegisterRows - 1) / kRegisterRows;
         for (size_t row = 0, count; row < rows; row += count, --groups) {
@@ -145,7 +163,7 @@ struct Vectors {
     }
 
   private:
-    template <size_t kCount, class Columns>
+    template <size_t kCount, class Rows, class Columns>
     static void sums(Rows a, Way way, Columns columns, float* to, size_t pitch) {
         vec left[kCount], right[kCount];
 #pragma GCC unroll 16
@@ -166,12 +184,12 @@ struct Vectors {
             }
         };
         for (size_t run = 0; run < way.runs; ++run) {
-            const word* at = a.at + run * way.apart;
+            Rows along = a.after(run * way.apart);
             size_t i = 0;
             for (; i + kUnrolled <= way.words; i += kUnrolled)
 #pragma GCC unroll 8
-                for (size_t more = 0; more < kUnrolled; ++more, at += a.step) add(at);
-            for (; i < way.words; ++i, at += a.step) add(at);
+                for (size_t more = 0; more < kUnrolled; ++more) add(along.next());
+            for (; i < way.words; ++i) add(along.next());
         }
 #pragma GCC unroll 16
         for (size_t row = 0; row < kCount; ++row) Fp32::store(to + row * pitch, left[row], right[row]);

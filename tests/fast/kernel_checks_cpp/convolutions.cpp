@@ -70,6 +70,10 @@ void check_convolutions() {
         {0, 36, 36, 4, 8, 8, 4, 0, 0, 0, 0, 32},
         {0, 8, 8, 32, 4, 4, 2, 0, 0, 0, 0, 32},
     };
+    const std::vector<Convolution> short_rows = {  // of 4 pixels, with zeros around them
+        {0, 16, 16, 4, 8, 8, 4, 2, 2, 2, 2, 32},
+        {0, 4, 4, 32, 3, 3, 1, 1, 1, 1, 1, 64},
+    };
     const std::vector<Convolution> colours = {{0, 13, 11, 3, 3, 3, 2, 1, 0, 1, 1, 32}};  // of 9
     // first, so that what is read behind the last image of the kernels' own memory is behind all of it
     check_stack("kernels up to the edge", 9, {{0, 10, 10, 4, 5, 5, 5, 0, 0, 0, 0, 32}}, false);
@@ -79,5 +83,6 @@ void check_convolutions() {
     for (const int64_t batch : {1, 3, 33}) check_stack("data-efficient", batch, data_efficient, false);
     check_stack("data-efficient", 129, data_efficient, true);
     for (const int64_t batch : {9, 33}) check_stack("Nature at 36 pixels", batch, small, batch == 9);
+    for (const int64_t batch : {1, 9}) check_stack("short rows", batch, short_rows, batch == 1);
     for (const int64_t batch : {1, 65}) check_stack("three channels", batch, colours, batch == 65);
 }
