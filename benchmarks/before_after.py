@@ -19,7 +19,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -84,14 +84,14 @@ def frames_per_second(root: Path, spec: Path, case: Case, seconds: int) -> float
     return float(found["rate"]["frames_per_second"])
 
 
-def speed(earlier: Path, pairs: int, seconds: int) -> Iterator[dict[str, Any]]:
-    """Measure every case in pairs; the ratio of a pair is this version's frames/s over the earlier one's.
+def speed(earlier: Path, cases: Sequence[Case], pairs: int, seconds: int) -> Iterator[dict[str, Any]]:
+    """Measure the cases in pairs; the ratio of a pair is this version's frames/s over the earlier one's.
 
     Yield what has been found after each round of all cases.
     """
-    rates: dict[str, list[dict[str, float]]] = {case.name: [] for case in SPEED}
+    rates: dict[str, list[dict[str, float]]] = {case.name: [] for case in cases}
     for pair in range(pairs):
-        for case in SPEED:
+        for case in cases:
             roots = [HERE, earlier] if pair % 2 else [earlier, HERE]
             measured = {
                 root: frames_per_second(root, earlier / "runs" / case.spec, case, seconds) for root in roots
@@ -147,6 +147,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("what", choices=["speed", "bits"])
     parser.add_argument("--earlier", type=Path, required=True, help="a checkout of the earlier version")
+    parser.add_argument(
+        "--specs", nargs="+", metavar="NAME", help="measure these, which both versions have in runs/"
+    )
     parser.add_argument("--pairs", type=int, default=10)
     parser.add_argument("--seconds", type=int, default=10, help="of each `dqn bench`")
     parser.add_argument("--out", type=Path, required=True, help="JSON file to write")
@@ -155,7 +158,10 @@ def main() -> None:
     commit = subprocess.run(
         ["git", "rev-parse", "HEAD"], cwd=earlier, check=True, capture_output=True, text=True
     ).stdout.strip()
-    results = speed(earlier, chosen.pairs, chosen.seconds) if chosen.what == "speed" else [bits(earlier)]
+    cases = [Case(name, f"{name}.toml") for name in chosen.specs] if chosen.specs else SPEED
+    results = (
+        speed(earlier, cases, chosen.pairs, chosen.seconds) if chosen.what == "speed" else [bits(earlier)]
+    )
     for result in results:
         document = {"circumstances": circumstances(), "earlier": commit, chosen.what: result}
         chosen.out.write_text(json.dumps(document, indent=1) + "\n")
