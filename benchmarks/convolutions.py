@@ -1,0 +1,140 @@
+"""The convolutions of this version's kernels and of an earlier one's, in one process, call by call in turns.
+
+    git worktree add ../earlier COMMIT && (cd ../earlier && python setup.py build_ext --inplace)
+    python benchmarks/convolutions.py --earlier ../earlier --out FILE
+
+One thread computes a minibatch of 32 in fp32, forward and backward. A change of a few per cent shows, also on
+a machine whose speed varies by more from one minute to the next. Ends with exit code 1 if a bit differs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import json
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from atari_dqn.fast.cpu.library import INSTRUCTION_SETS, integers, pointers
+from hardware import circumstances
+
+import torch
+from torch import Tensor
+
+HERE = Path(__file__).parents[1]
+BATCH = 32
+ROUNDS = 150
+# Of each layer: height, width, channels, height and width of the kernel, stride, zeros above, below, left and
+# right, filters.
+STACKS: dict[str, list[tuple[int, ...]]] = {
+    "nature": [
+        (84, 84, 4, 8, 8, 4, 0, 0, 0, 0, 32),
+        (20, 20, 32, 4, 4, 2, 0, 0, 0, 0, 64),
+        (9, 9, 64, 3, 3, 1, 0, 0, 0, 0, 64),
+    ],
+    "dopamine": [
+        (84, 84, 4, 8, 8, 4, 2, 2, 2, 2, 32),
+        (21, 21, 32, 4, 4, 2, 1, 2, 1, 2, 64),
+        (11, 11, 64, 3, 3, 1, 1, 1, 1, 1, 64),
+    ],
+    "data_efficient": [(84, 84, 4, 5, 5, 5, 0, 0, 0, 0, 32), (16, 16, 32, 5, 5, 5, 0, 0, 0, 0, 64)],
+}
+FP32_VECTORS = 0
+
+
+class Stack:
+    """A stack of convolutions, its minibatch, and what a library makes of both."""
+
+    def __init__(self, layers: list[tuple[int, ...]]) -> None:
+        self.shapes, self.count = integers([n for layer in layers for n in (BATCH, *layer)]), len(layers)
+        self.frames = torch.randint(0, 256, (BATCH, layers[0][2], *layers[0][:2]), dtype=torch.uint8)
+        self.weights = [torch.randn(n[10], n[3], n[4], n[2]) / 20 for n in layers]
+        self.biases = [torch.randn(n[10]) / 10 for n in layers]
+        self.outputs = [torch.zeros(BATCH, *output_size(*layer)) for layer in layers]
+        self.encoded, self.upstream = torch.zeros_like(self.outputs[-1]), torch.randn(self.outputs[-1].shape)
+        self.gradients = [[torch.zeros_like(each) for each in some] for some in (self.weights, self.biases)]
+
+    def forward(self, library: ctypes.CDLL) -> None:
+        library.encode(
+            FP32_VECTORS, at(self.frames), 1, self.shapes, ctypes.c_int64(self.count), pointers(self.weights),
+            pointers(self.biases), pointers(self.outputs), at(self.encoded),
+        )  # fmt: skip
+
+    def backward(self, library: ctypes.CDLL) -> None:
+        library.encode_backward(
+            FP32_VECTORS, at(self.frames), 1, self.shapes, ctypes.c_int64(self.count), pointers(self.weights),
+            pointers(self.outputs), at(self.encoded), at(self.upstream), *map(pointers, self.gradients),
+        )  # fmt: skip
+
+    def results(self) -> list[Tensor]:
+        return [each.clone() for each in (self.encoded, *self.gradients[0], *self.gradients[1])]
+
+
+def output_size(*layer: int) -> tuple[int, int, int]:
+    height, width, _, kernel_height, kernel_width, stride, above, below, left, right, filters = layer
+    return (
+        (height + above + below - kernel_height) // stride + 1,
+        (width + left + right - kernel_width) // stride + 1,
+        filters,
+    )
+
+
+def at(tensor: Tensor) -> ctypes.c_void_p:
+    return ctypes.c_void_p(tensor.data_ptr())
+
+
+def seconds(call: Callable[[ctypes.CDLL], None], library: ctypes.CDLL, elsewhere: Tensor) -> float:
+    """Time a call after as much memory was moved as an update moves elsewhere."""
+    elsewhere.add_(1)
+    began = time.perf_counter()
+    call(library)
+    return time.perf_counter() - began
+
+
+def measure(layers: list[tuple[int, ...]], libraries: dict[str, ctypes.CDLL]) -> dict[str, object]:
+    stack, elsewhere = Stack(layers), torch.zeros(4_000_000)
+    times: dict[str, list[float]] = {
+        f"{name}, {way}": [] for name in libraries for way in ("forward", "backward")
+    }
+    results: dict[str, list[Tensor]] = {}
+    for place in range(ROUNDS):
+        for name in sorted(libraries, reverse=place % 2 == 0):
+            times[f"{name}, forward"].append(seconds(stack.forward, libraries[name], elsewhere))
+            times[f"{name}, backward"].append(seconds(stack.backward, libraries[name], elsewhere))
+            results[name] = stack.results()
+    equal = all(map(torch.equal, results["earlier"], results["here"]))
+    medians = {name: round(1e3 * statistics.median(found), 3) for name, found in times.items()}
+    return {"median_milliseconds": medians, "bits_equal": equal}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--earlier", type=Path, required=True, help="a checkout of the earlier version")
+    parser.add_argument("--out", type=Path, required=True, help="JSON file to write")
+    chosen = parser.parse_args()
+    torch.manual_seed(0)
+    found: dict[str, dict[str, dict[str, object]]] = {}
+    for isa in INSTRUCTION_SETS:
+        file = Path(f"atari_dqn/fast/cpu/_products_{isa}.so")
+        if not (HERE / file).exists() or not ctypes.CDLL(str(HERE / file)).units():
+            continue
+        libraries = {
+            "here": ctypes.CDLL(str(HERE / file)),
+            "earlier": ctypes.CDLL(str(chosen.earlier / file)),
+        }
+        found[isa] = {name: measure(layers, libraries) for name, layers in STACKS.items()}
+        print(isa, json.dumps(found[isa], indent=1), flush=True)
+    commit = subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=chosen.earlier, check=True, capture_output=True, text=True
+    ).stdout.strip()
+    document = {"circumstances": circumstances(), "earlier": commit, "convolutions": found}
+    chosen.out.write_text(json.dumps(document, indent=1) + "\n")
+    sys.exit(not all(each["bits_equal"] for stacks in found.values() for each in stacks.values()))
+
+
+if __name__ == "__main__":
+    main()
