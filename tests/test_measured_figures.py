@@ -1,6 +1,7 @@
 """Figures on pages are those of the files that the pages name."""
 
 import json
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -51,9 +52,24 @@ def most_used_by_others() -> str:
     return f"Other programs used at most {most} of a core"
 
 
+def convolutions(network: str, version: str) -> str:
+    """Write the row of a network in the table of the kernels' last change."""
+    found = kept("convolutions")["convolutions"]
+    times = [found[isa][network]["median_milliseconds"] for isa in ("avx512", "avx2")]
+    return " | ".join(f"{each[f'{version}, {way}']:.2f}" for each in times for way in ("forward", "backward"))
+
+
+CONVOLUTIONS = [
+    ("results/speed.md", partial(convolutions, network, version))
+    for network in ("nature", "dopamine", "data_efficient")
+    for version in ("earlier", "here")
+]
+
+
 @pytest.mark.parametrize(
     ("page", "text"),
     [
+        *CONVOLUTIONS,
         ("results/reliability.md", fuzzed),
         ("algorithms.md", compiled_in_algorithms),
         ("decisions/0031-compiling-is-a-key.md", compiled_in_decision),
