@@ -154,6 +154,8 @@ def main() -> None:
     parser.add_argument("--seconds", type=int, default=10, help="of each `dqn bench`")
     parser.add_argument("--out", type=Path, required=True, help="JSON file to write")
     chosen = parser.parse_args()
+    if chosen.specs and chosen.what == "bits":
+        parser.error("--specs is for speed")
     earlier = chosen.earlier.resolve()
     commit = subprocess.run(
         ["git", "rev-parse", "HEAD"], cwd=earlier, check=True, capture_output=True, text=True

@@ -1,8 +1,9 @@
 // Convolutions of channels-last images, forward and backward, an image at a time in a core's own cache.
 //
 // A row of a kernel lies in one piece in such an image, and pixels of a row of the output read pieces that are
-// equally far apart: they are multiplied where they lie. Backward, the weights' gradient is a product of the
-// upstream gradient with all that each kernel row read; the input's is made kernel row by kernel row and added up.
+// equally far apart: they are multiplied where they lie, but short rows are copied together. Backward, the weights'
+// gradient is a product of the upstream gradient and all that each kernel row read; the input's is made kernel row by
+// kernel row and added up.
 //
 // A multiple of 32: the filters and, but of a network's first layer in fp32, the values of a kernel's row. Channels:
 // even.
@@ -17,6 +18,7 @@ namespace {
 
 struct Shape {
     static constexpr size_t kNumbers = 12;
+    static constexpr size_t kShortRow = 5;  // pixels
     size_t batch, height, width, channels, kernel_height, kernel_width, stride;
     size_t zeros_above, zeros_below, zeros_left, zeros_right, filters;
 
@@ -36,8 +38,11 @@ struct Shape {
     size_t kernel_row() const { return kernel_width * channels; }
     size_t kernel() const { return kernel_height * kernel_row(); }
     bool pads() const { return zeros_above || zeros_below || zeros_left || zeros_right; }
-    // whether rows of the output are too short for a product each: those of an image are then multiplied together
-    bool has_short_rows() const { return out_width() < 5; }
+    // whether rows of the output are too short for a product each, and patches do not overlap: the patches of an image are
+    // then copied one behind another, and multiplied together
+    bool has_short_rows() const {
+        return out_width() < kShortRow && stride >= kernel_height && stride >= kernel_width;
+    }
     // where in an image with its zeros the patch of a pixel of the output begins
     size_t patch(size_t pixel) const {
         return pixel / out_width() * stride * pitch() + pixel % out_width() * stride * channels;
@@ -100,7 +105,7 @@ Blocks blocks_of(const Shape& shape) {
     return Blocks(shape.out_height(), shape.out_width(), Unit::kRows);
 }
 
-// What the pixels of the output see of an image with its zeros: where it lies, or one pixel's behind another's.
+// The patches of the output's pixels in an image with its zeros: in place or, of short rows, one behind another.
 template <class Unit>
 class Patches {
     using value = typename Unit::value;
@@ -109,12 +114,12 @@ class Patches {
   public:
     Patches(const Shape& shape, const value* in) : shape_(shape), at_(shape.has_short_rows() ? gathered(in) : in) {}
 
-    // Those of a block of pixels from `pixel` on.
+    // The patches of pixels that follow each other, from `pixel` on.
     Rows from(size_t pixel) const {
         if (shape_.has_short_rows()) return rows(pixel * shape_.kernel(), shape_.kernel());
         return rows(shape_.patch(pixel), shape_.stride * shape_.channels);
     }
-    // What their sums go along.
+    // What a sum over one patch goes along.
     Way way() const {
         if (shape_.has_short_rows()) return {shape_.kernel() / kPerWord};
         return {shape_.kernel_row() / kPerWord, shape_.kernel_height, shape_.pitch() / kPerWord};
@@ -159,7 +164,8 @@ class Backward {
         std::memset(gradient_ + values, 0, (room - values) * sizeof(value));
     }
 
-    // Of the filters' weights, as `copy_gradient` takes them, and of their biases; added to what is there if `onward`.
+    // Of the weights, filter by filter or, where the unit takes rows, a kernel's value after another, for all filters each;
+    // and of the biases. They are added to what is there if `onward`.
     void of_weight(float* weight, float* bias, bool onward) {
         const size_t filters = shape_.filters, row = shape_.kernel_row(), words = padded_ / kPerWord;
         sum_rows<Format>(gradient_, count_, filters, bias, onward);
@@ -213,7 +219,7 @@ class Backward {
   private:
     // Adds what the pixels of the output give to the gradient of their patches: a row of them, for one block of a
     // kernel row, at a time: no two of them meet in one place, since whole blocks of channels are between them.
-    // Flat: sums are short here, and calls of what other layers share take a twelfth of the time.
+    // Flattened: sums are short, and calls of `products` would take a twelfth of the time.
     __attribute__((flatten)) void add_rows(const value* gradient, const word* panels, float* sum) {
         const size_t row = shape_.kernel_row(), words = shape_.filters, width = shape_.out_width();
         const size_t apart = shape_.stride * shape_.channels;
@@ -224,7 +230,7 @@ class Backward {
                                    panels + words * kSide, sum + shape_.patch(pixel) + column, apart);
     }
 
-    // The same for units that sum up blocks of a size: through a buffer, a pair of blocks at a time.
+    // The same for units that sum up blocks of a size, and for short rows: through a buffer, a pair of blocks at a time.
     void add_blocks(const value* from, const word* panels, float* sum) {
         const size_t row = shape_.kernel_row(), words = shape_.filters / kPerWord;
         const Blocks blocks(1, shape_.pixels(), Unit::kRows);
@@ -330,7 +336,7 @@ void pack_transposed(const Shape& shape, const typename Unit::value* weight, wor
                                 panels + at * words + i * kSide, words * kSide);
 }
 
-// A layer's gradient as its weights lie, filter by filter; with units that take rows it was made the other way round.
+// A layer's gradient from where `of_weight` left it, to filter by filter.
 template <class Unit>
 void copy_gradient(const Shape& shape, const float* from, float* to) {
     const size_t filters = shape.filters, kernel = shape.kernel();

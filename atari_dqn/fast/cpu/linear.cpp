@@ -221,7 +221,7 @@ void input_gradient(const typename Unit::value* gradient, const Weights& weights
                 const Rows rows{reinterpret_cast<const word*>(gradient + row * n_size + n), n_words, 1};
                 float* to = sums + row * kBand + (k - begin) * kBlock;
                 if constexpr (Unit::kTakesRows) {
-                    Unit::products(rows, way, InFarRows{piece.at + k - begin, piece.pitch}, next, to, kBlock);
+                    Unit::products(rows, way, InPrefetchedRows{piece.at + k - begin, piece.pitch}, next, to, kBlock);
                 } else {
                     const word* panel = band + (k - begin) * words;
                     Unit::products(rows, way, InPanels{panel, panel + words * kSide}, next, to, kBlock);

@@ -91,8 +91,8 @@ inline const std::uint8_t* channels_last(const Shape& shape, const std::uint8_t*
     return to;
 }
 
-// Values of an image of bytes, channels last; `planes` if the bytes lie channel by channel. Compilers make vectors of two
-// loops, but not of one that does both.
+// Values of an image of bytes, channels last; `planes` if the bytes lie channel by channel. Two loops, since compilers make
+// no vectors of one that interleaves and converts.
 template <class Format>
 void widen_image(const Shape& shape, const std::uint8_t* from, bool planes, Scratch<std::uint8_t>& scratch,
                  typename Format::value* __restrict to) {
@@ -212,14 +212,18 @@ void add_chunk(const Stack& stack, const Upstream<Unit>& of, size_t first, size_
         backward.of_x(of.panels[i], next);
         std::swap(flow, next);
     }
-    const Shape& shape = stack.first();  // whose images are large: one after the other stays in a core's cache
-    value* in = memory.widened.of(size);
-    for (size_t i = 0; i < images; ++i) {
-        widen_image<Format>(shape, of.pixels + (first + i) * size, of.planes, memory.pixels, in);
-        const value* y = last ? static_cast<const value*>(of.outputs[0]) + (first + i) * shape.out() : nullptr;
-        Backward<Unit> backward(shape, in, 1);
-        backward.take(y, flow + i * shape.out());
-        backward.of_weight(partial, partial + shape.filters * shape.kernel(), i > 0);
+    // the first layer's images are large: where sums may go on from one to the next, each stays in a core's cache
+    const Shape& shape = stack.first();
+    const size_t at_once = Unit::kTakesRows ? 1 : images;
+    value* in = memory.widened.of(at_once * size);
+    for (size_t done = 0; done < images; done += at_once) {
+        const std::uint8_t* pixels = of.pixels + (first + done) * size;
+        for (size_t i = 0; i < at_once; ++i)
+            widen_image<Format>(shape, pixels + i * size, of.planes, memory.pixels, in + i * size);
+        const value* y = last ? static_cast<const value*>(of.outputs[0]) + (first + done) * shape.out() : nullptr;
+        Backward<Unit> backward(shape, in, at_once);
+        backward.take(y, flow + done * shape.out());
+        backward.of_weight(partial, partial + shape.filters * shape.kernel(), done > 0);
     }
 }
 

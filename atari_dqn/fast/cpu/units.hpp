@@ -12,8 +12,9 @@ struct Rows {
     size_t pitch, step;
 
     Rows from(size_t row) const { return {at + row * pitch, pitch, step}; }
-    // Goes along the first row, to `words` words behind where it begins, then on.
+    // The same rows from word `words` on.
     Rows after(size_t words) const { return {at + words, pitch, step}; }
+    // The next word of the first row.
     ALWAYS_INLINE const word* next() {
         const word* now = at;
         at += step;
@@ -21,7 +22,7 @@ struct Rows {
     }
 };
 
-// The same of rows that lie side by side: word i of all of them, one after the other, from places[i] + `offset` on.
+// Rows whose words are neighbours: word i of row r is at places[i] + `offset` + r.
 struct RowsAtPlaces {
     static constexpr size_t pitch = 1;
     const word* const* places;
@@ -38,8 +39,7 @@ struct Way {
     bool onward = false;  // adds to the sums that are there
 };
 
-// A block of columns of the other side, word after word: in two panels; or in rows that lie `pitch` words apart, whose
-// next block is prefetched.
+// A block of columns of the other side, word after word: in two panels, or in rows that lie `pitch` words apart.
 struct InPanels {
     const word *panel, *next;
 
@@ -58,8 +58,8 @@ struct InRows {
     }
 };
 
-// The same of rows that come from far: the next block of each is asked for.
-struct InFarRows {
+// The same of rows that are not in a near cache: the next block of each is prefetched.
+struct InPrefetchedRows {
     const word* rows;
     size_t pitch;
 
@@ -112,8 +112,8 @@ struct Vectors {
     }
 
     // The same of any columns, in groups of rows that are as equal as can be.
-    template <class Rows, class Columns>
-    static void products(Rows a, size_t rows, Way way, Columns columns, float* to, size_t pitch) {
+    template <class Left, class Columns>
+    static void products(Left a, size_t rows, Way way, Columns columns, float* to, size_t pitch) {
         size_t groups = (rows + kRegisterRows - 1) / kRegisterRows;
         for (size_t row = 0, count; row < rows; row += count, --groups) {
             count = (rows - row + groups - 1) / groups;
@@ -163,8 +163,8 @@ struct Vectors {
     }
 
   private:
-    template <size_t kCount, class Rows, class Columns>
-    static void sums(Rows a, Way way, Columns columns, float* to, size_t pitch) {
+    template <size_t kCount, class Left, class Columns>
+    static void sums(Left a, Way way, Columns columns, float* to, size_t pitch) {
         vec left[kCount], right[kCount];
 #pragma GCC unroll 16
         for (size_t row = 0; row < kCount; ++row) left[row] = right[row] = vec{};
@@ -184,7 +184,7 @@ struct Vectors {
             }
         };
         for (size_t run = 0; run < way.runs; ++run) {
-            Rows along = a.after(run * way.apart);
+            Left along = a.after(run * way.apart);
             size_t i = 0;
             for (; i + kUnrolled <= way.words; i += kUnrolled)
 #pragma GCC unroll 8

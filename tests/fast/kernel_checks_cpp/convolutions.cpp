@@ -70,9 +70,9 @@ void check_convolutions() {
         {0, 36, 36, 4, 8, 8, 4, 0, 0, 0, 0, 32},
         {0, 8, 8, 32, 4, 4, 2, 0, 0, 0, 0, 32},
     };
-    const std::vector<Convolution> short_rows = {  // of 4 pixels, with zeros around them
+    const std::vector<Convolution> short_rows = {  // of 4 and of 3 pixels, of images with zeros around them
         {0, 16, 16, 4, 8, 8, 4, 2, 2, 2, 2, 32},
-        {0, 4, 4, 32, 3, 3, 1, 1, 1, 1, 1, 64},
+        {0, 4, 4, 32, 2, 2, 2, 1, 1, 1, 1, 64},
     };
     const std::vector<Convolution> colours = {{0, 13, 11, 3, 3, 3, 2, 1, 0, 1, 1, 32}};  // of 9
     // first, so that what is read behind the last image of the kernels' own memory is behind all of it
