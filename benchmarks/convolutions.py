@@ -128,13 +128,13 @@ def main() -> None:
             continue
         found[isa] = {name: measure(layers, libraries) for name, layers in STACKS.items()}
         print(isa, json.dumps(found[isa], indent=1), flush=True)
+    if not found:
+        sys.exit("no compiled kernels of both versions for this processor")
     commit = subprocess.run(
         ["git", "rev-parse", "HEAD"], cwd=chosen.earlier, check=True, capture_output=True, text=True
     ).stdout.strip()
     document = {"circumstances": circumstances(), "earlier": commit, "convolutions": found}
     chosen.out.write_text(json.dumps(document, indent=1) + "\n")
-    if not found:
-        sys.exit("no compiled kernels of both versions for this processor")
     sys.exit(not all(each["bits_equal"] for stacks in found.values() for each in stacks.values()))
 
 
