@@ -29,6 +29,7 @@ UPDATES = {
     "Track B, fp32": (TRACK_B, ()),
     "prioritized, bf16": (TRACK_A, ("toggles.prioritized=true", BF16)),
     "uniform, bf16, not deterministic": (TRACK_A, QUICKEST),
+    "SPR, fp32": (RUNS / "spr.toml", ()),
 }
 """Updates, of batch 32 but where another is named."""
 COMPILED = {
@@ -36,6 +37,7 @@ COMPILED = {
     "BTR, batch 256, bf16": (RUNS / "btr.toml", (BF16,)),
     "Track B, bf16": (TRACK_B, (BF16,)),
     "uniform, fp32": (TRACK_A, ()),
+    "SPR, fp32": (RUNS / "spr.toml", ()),
 }
 """Updates that are measured compiled too."""
 AGENTS: dict[str, tuple[str, int, tuple[str, ...]]] = {

@@ -169,6 +169,18 @@ def make_backend(device: torch.device, *, compiled: bool = False, fuse: bool = T
     return backend
 
 
+def capture(function: Callable[[], None], device: torch.device, *, wanted: bool) -> Work:
+    """Make a function run from a CUDA graph, if wanted and if the device and the installation have them.
+
+    It must draw no random numbers, and write only tensors that it creates.
+    """
+    graphs = fast_module("cuda_graphs") if wanted and device.type == "cuda" else None
+    if graphs is None:
+        return Eager(function)
+    work: Work = graphs.CudaGraphs(function, generators=(), mutated=list)
+    return work
+
+
 def can_capture() -> bool:
     """Return whether CUDA graphs are available."""
     return fast_module("cuda_graphs") is not None

@@ -57,7 +57,11 @@ def evaluate(
     The keyword arguments are those of `play_games`. `tracer` records every decision without changing it.
     """
     make = partial(
-        make_outputs, network, max_abs_reward=spec.learner.max_abs_reward, with_returns=tracer is not None
+        make_outputs,
+        network,
+        max_abs_reward=spec.learner.max_abs_reward,
+        with_returns=tracer is not None,
+        captured=spec.system.cuda_graphs,
     )
     return play_games(
         make,

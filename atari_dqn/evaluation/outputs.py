@@ -18,6 +18,7 @@ from atari_dqn.agent.distributions import Categorical, Scalar, ValueDistribution
 from atari_dqn.agent.memory import RecurrentQNetwork
 from atari_dqn.agent.network import QNetwork
 from atari_dqn.agent.recurrent_actor import Past
+from atari_dqn.assembly.acceleration import capture
 from atari_dqn.evaluation.traces import BestReturn
 from atari_dqn.machine.sizes import MOST_QUANTILES_TRACED
 from atari_dqn.types import StepBatch
@@ -70,12 +71,15 @@ class MakeOutputs(Protocol):
 
 
 def make_outputs(
-    network: QNetwork, *, envs: int, max_abs_reward: float, with_returns: bool
+    network: QNetwork, *, envs: int, max_abs_reward: float, with_returns: bool, captured: bool
 ) -> FeedForwardOutputs | RecurrentOutputs:
-    """Make what computes the outputs of a network: with its own memory, or without."""
+    """Make what computes the outputs of a network: with its own memory, or without.
+
+    If `captured`, a network without memory on a GPU computes them from a CUDA graph.
+    """
     if isinstance(network, RecurrentQNetwork):
         return RecurrentOutputs(network, envs=envs, max_abs_reward=max_abs_reward)
-    return FeedForwardOutputs(network, with_returns=with_returns)
+    return FeedForwardOutputs(network, with_returns=with_returns, captured=captured)
 
 
 class FeedForwardOutputs:
@@ -85,9 +89,8 @@ class FeedForwardOutputs:
     row give equal outputs.
     """
 
-    def __init__(self, network: QNetwork, *, with_returns: bool) -> None:
-        self._network, self._with_returns = network, with_returns
-        self._device = next(network.parameters()).device
+    def __init__(self, network: QNetwork, *, with_returns: bool, captured: bool) -> None:
+        self._forward = _Forward(network, with_returns=with_returns, captured=captured)
         self._known: dict[int, tuple[UInt8[np.ndarray, "S H W"], Output]] = {}
         """The last input frames by environment, with the output for them."""
 
@@ -105,12 +108,8 @@ class FeedForwardOutputs:
         changed = [slot for slot in needed.tolist() if not self._is_unchanged(slot, stacks[slot])]
         for batch in _batches(changed, playing):
             frames = _batch_of(stacks, batch)
-            prediction = self._network.distribution(torch.from_numpy(frames).to(self._device))
-            q_values = prediction.q_values()
-            values = q_values.cpu().numpy()
-            best_returns = _best_returns(prediction, q_values) if self._with_returns else [None] * len(values)
-            for row, slot in batch.items():
-                self._known[slot] = (frames[row], Output(values[row], best_returns[row]))
+            outputs = self._forward.compute(frames)
+            self._known |= {slot: (frames[row], outputs[row]) for row, slot in batch.items()}
         return {slot: self._known[slot][1] for slot in needed.tolist()}
 
     def observe(self, actions: Int64[np.ndarray, "E"], step: StepBatch) -> None:
@@ -122,6 +121,33 @@ class FeedForwardOutputs:
 
     def _is_unchanged(self, slot: int, frames: UInt8[np.ndarray, "S H W"]) -> bool:
         return slot in self._known and np.array_equal(self._known[slot][0], frames)
+
+
+class _Forward:
+    """The forward pass of a network on batches of one shape, always from and to the same tensors."""
+
+    def __init__(self, network: QNetwork, *, with_returns: bool, captured: bool) -> None:
+        self._network, self._with_returns = network, with_returns
+        self._device = next(network.parameters()).device
+        self._work = capture(self._run, self._device, wanted=captured)
+        self._frames = torch.zeros(0, dtype=torch.uint8, device=self._device)
+        self._found: tuple[Tensor, _BestReturns | None]
+
+    def compute(self, frames: UInt8[np.ndarray, "N S H W"]) -> list[Output]:
+        """Compute the output of each row."""
+        if not len(self._frames):
+            self._frames = self._frames.new_zeros(frames.shape)
+        self._frames.copy_(torch.from_numpy(frames))
+        self._work.run()
+        q_values, best = self._found
+        values = q_values.cpu().numpy()
+        returns = best.rows() if best is not None else [None] * len(values)
+        return [Output(*row) for row in zip(values, returns, strict=True)]
+
+    def _run(self) -> None:
+        prediction = self._network.distribution(self._frames)
+        q_values = prediction.q_values()
+        self._found = q_values, _best_returns(prediction, q_values) if self._with_returns else None
 
 
 class RecurrentOutputs:
@@ -163,10 +189,24 @@ def _batch_of(stacks: Stacks, batch: dict[int, int]) -> UInt8[np.ndarray, "N S H
     return frames
 
 
-def _best_returns(prediction: ValueDistribution, q_values: Float[Tensor, "E A"]) -> list[BestReturn | None]:
-    """Return the value distribution of the greedy action of each row; None for scalar values."""
+@dataclass(frozen=True, slots=True)
+class _BestReturns:
+    """The value distribution of the greedy action of each row, on the network's device."""
+
+    points: Float[Tensor, "N Z"]
+    mass: Float[Tensor, "N Z"]
+    atoms: bool
+
+    def rows(self) -> list[BestReturn]:
+        """Copy the distribution of each row to the host."""
+        copied = zip(self.points.cpu().numpy(), self.mass.cpu().numpy(), strict=True)
+        return [BestReturn(points=points, mass=mass, atoms=self.atoms) for points, mass in copied]
+
+
+def _best_returns(prediction: ValueDistribution, q_values: Float[Tensor, "N A"]) -> _BestReturns | None:
+    """Select the value distribution of the greedy action of each row; None for scalar values."""
     if isinstance(prediction, Scalar):
-        return [None] * len(q_values)
+        return None
     best = q_values.argmax(dim=1)
     rows = torch.arange(len(best), device=best.device)
     points, mass = (part[rows, best] for part in prediction.distribution())
@@ -174,10 +214,7 @@ def _best_returns(prediction: ValueDistribution, q_values: Float[Tensor, "E A"])
     if not atoms and count > MOST_QUANTILES_TRACED:
         kept = torch.linspace(0, count - 1, MOST_QUANTILES_TRACED, device=best.device).round().long()
         points, mass = points[:, kept], torch.full_like(mass[:, kept], 1 / MOST_QUANTILES_TRACED)
-    return [
-        BestReturn(points=points_of, mass=mass_of, atoms=atoms)
-        for points_of, mass_of in zip(points.cpu().numpy(), mass.cpu().numpy(), strict=True)
-    ]
+    return _BestReturns(points, mass, atoms)
 
 
 def _batches(envs: list[int], playing: Int64[np.ndarray, "E"]) -> list[dict[int, int]]:

@@ -25,7 +25,11 @@ class AgentPlayer:
         self._stream = numpy_stream(spec.seed, STREAM, "episode", episode, "actions")
         self._stacker = FrameStacker(envs=1, stack=spec.env.stack_frames, frame_shape=info.frame_shape)
         self._outputs = make_outputs(
-            network, envs=1, max_abs_reward=spec.learner.max_abs_reward, with_returns=False
+            network,
+            envs=1,
+            max_abs_reward=spec.learner.max_abs_reward,
+            with_returns=False,
+            captured=spec.system.cuda_graphs,
         )
         self._action = 0
 

@@ -236,8 +236,9 @@ class System:
     evaluation_video: bool
     """Make a video of the median episode of each full evaluation, in another process."""
     cuda_graphs: bool
-    """Replay acting and updates as CUDA graphs if learner and replay are on a GPU: the same kernels in the
-    same order, without launching each from the host. Not defined for sequences."""
+    """Replay acting and updates as CUDA graphs if learner and replay are on a GPU, and evaluations if the
+    network is: the same kernels in the same order, without launching each from the host. Not defined for
+    sequences."""
 
 
 @dataclass(frozen=True, kw_only=True)

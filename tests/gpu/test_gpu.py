@@ -14,6 +14,8 @@ from atari_dqn.actors.weights import FlatWeights
 from atari_dqn.agent.actor import greedy_actions
 from atari_dqn.assembly.replay_parts import build_replay
 from atari_dqn.envs.games import make_envs
+from atari_dqn.evaluation.evaluate import evaluate
+from atari_dqn.evaluation.traces import Tracer
 from atari_dqn.fast.cuda_graphs import CudaGraphs
 from atari_dqn.fast.flat_buffer import find_buffer
 from atari_dqn.replay.prioritized import PrioritizedSampler
@@ -222,6 +224,25 @@ def test_actions_from_a_graph_are_those_of_the_network() -> None:
         stacks = training.replay.newest_stacks()
         assert torch.equal(training.actor.stacks, stacks)
         assert played.tolist() == greedy_actions(training.learner.online, stacks).tolist()
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        FAST, (*FAST, "toggles.distribution=c51"), (*FAST, "learner.precision=bf16"),
+        (*FAST, "toggles.distribution=iqn", "network.kind=impala", "network.spectral_norm=true"),
+    ],
+    ids=["plain", "C51", "bf16", "IQN with Impala"],
+)  # fmt: skip
+def test_evaluation_from_a_graph_equals_one_without_to_the_bit(overrides: tuple[str, ...]) -> None:
+    with begun_there(*overrides) as training:
+        ticks_of(training, 100)
+        traces = [Tracer(), Tracer()]
+        for tracer, more in zip(traces, ((), (EAGER,)), strict=True):
+            evaluate(training.acting_network, tiny_spec(*overrides, *more), episodes=11, tracer=tracer)
+    for game in range(11):
+        one, other = (tracer.trace(game).values for tracer in traces)
+        np.testing.assert_array_equal(one, other)
 
 
 @pytest.mark.parametrize("overrides", [(), ("toggles.prioritized=true",)], ids=["uniform", "prioritized"])

@@ -11,7 +11,10 @@ from tiny import begun, digest_after, ticks_of, tiny_spec
 from torch.utils._python_dispatch import TorchDispatchMode
 from without_kernels import leave_to_torch
 
-from atari_dqn.assembly.acceleration import Eager
+from atari_dqn.assembly.acceleration import Eager, capture
+from atari_dqn.evaluation.evaluate import evaluate
+from atari_dqn.evaluation.outputs import _Forward
+from atari_dqn.evaluation.traces import Tracer
 from atari_dqn.fast.cuda_graphs import CudaGraphs, parts, powers_of_two, unchanged
 from atari_dqn.replay.transfer import InRam
 from atari_dqn.run.checkpoint.state_tree import tree_digest
@@ -133,6 +136,41 @@ def test_acting_asks_the_host_for_nothing_and_is_the_same_work_each_time(
             ticks_of(training, 2)
     assert len(asked[0]) > 5
     assert asked[0] == asked[1]
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        (), ("toggles.distribution=c51", "toggles.noisy=true"), ("toggles.distribution=qr_dqn",),
+        ("toggles.distribution=iqn", "network.kind=impala", "network.spectral_norm=true"),
+        ("learner.precision=bf16",),
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_evaluating_asks_the_host_for_nothing_and_is_the_same_work_each_time(
+    overrides: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+    run = _Forward._run
+
+    def watching(forward: _Forward) -> None:
+        with Watched() as watched:
+            run(forward)
+        asked.append(watched.asked)
+
+    with learning(monkeypatch, *overrides) as training:
+        monkeypatch.setattr(_Forward, "_run", watching)
+        evaluate(training.acting_network, tiny_spec(*overrides), episodes=2, tracer=Tracer())
+    assert len(asked) > 5
+    assert all(len(each) > 5 and each == asked[0] for each in asked)
+
+
+@pytest.mark.parametrize(
+    ("device", "wanted", "kind"),
+    [("cuda", True, CudaGraphs), ("cuda", False, Eager), ("cpu", True, Eager)],
+)
+def test_function_is_captured_on_a_gpu_if_wanted(device: str, wanted: bool, kind: type) -> None:
+    assert type(capture(lambda: None, torch.device(device), wanted=wanted)) is kind
 
 
 @pytest.mark.parametrize(
