@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,6 +34,8 @@ class SharedGames:
     """Methods with scores on all of the games."""
     left_out: Mapping[Method, str]
     """For every other method, the reason why it is left out."""
+    notes: Mapping[Method, tuple[str, ...]]
+    """For each of `methods`, its seeds and games that are left out."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,8 +75,11 @@ def shared_games(scores: Mapping[Method, ScoresByGame]) -> SharedGames:
     methods, common = max(candidates, key=lambda candidate: tuple(map(len, candidate)), default=((), ()))
     if len(methods) == 1 < len(scored):
         methods, common = (), ()
-    left_out = {method: _reason(scores[method]) for method in scores if scored and method not in methods}
-    return SharedGames(games=common, methods=methods, left_out=left_out)
+    left_out = {
+        method: _reason(scores[method], common) for method in scores if scored and method not in methods
+    }
+    notes = {method: tuple(_notes(scores[method], common)) for method in methods}
+    return SharedGames(games=common, methods=methods, left_out=left_out, notes=notes)
 
 
 def human_scores(
@@ -91,7 +96,7 @@ def aggregates(
     scores: Mapping[Method, ScoresByGame], shared: SharedGames, humans: Mapping[str, HumanRandom]
 ) -> list[Aggregate]:
     """Aggregate the scores of each method in `shared` over the shared games."""
-    return [_aggregate(method, scores[method], shared.games, humans) for method in shared.methods]
+    return [_aggregate(method, scores[method], shared, humans) for method in shared.methods]
 
 
 def improvements(scores: Mapping[Method, ScoresByGame], shared: SharedGames) -> list[Improvement]:
@@ -101,16 +106,19 @@ def improvements(scores: Mapping[Method, ScoresByGame], shared: SharedGames) -> 
     first, *others = shared.methods
     found = []
     for method in others:
-        left, right = (_matrix(scores[each], shared.games)[0] for each in (method, first))
+        left, right = (_matrix(scores[each], shared.games) for each in (method, first))
         probability = improvement(left, right)
         found.append(Improvement(method=method, over=first, games=shared.games, probability=probability))
     return found
 
 
-def _reason(by_game: ScoresByGame) -> str:
+def _reason(by_game: ScoresByGame, common: Sequence[str]) -> str:
     if not by_game:
         return "it has no score that can be normalised"
-    return f"it shares no game with the others: it plays {', '.join(by_game)}"
+    own = ", ".join(by_game)
+    if not common:
+        return f"it shares no game with the others: it plays {own}"
+    return f"it has no score on {', '.join(common)}, only on {own}"
 
 
 def _common(
@@ -123,31 +131,40 @@ def _common(
 
 
 def _aggregate(
-    method: Method, by_game: ScoresByGame, games: Sequence[str], humans: Mapping[str, HumanRandom]
+    method: Method, by_game: ScoresByGame, shared: SharedGames, humans: Mapping[str, HumanRandom]
 ) -> Aggregate:
-    matrix, notes = _matrix(by_game, games)
+    matrix = _matrix(by_game, shared.games)
     columns = [
-        [humans[game].normalised(score) for score in matrix[:, place]] for place, game in enumerate(games)
+        [humans[game].normalised(score) for score in matrix[:, place]]
+        for place, game in enumerate(shared.games)
     ]
-    left_out = [game for game in by_game if game not in games]
-    if left_out:
-        notes.append(f"without {', '.join(left_out)}, which some methods lack")
     return Aggregate(
         method=method,
-        games=tuple(games),
+        games=shared.games,
         n=len(matrix),
         estimates=estimates(np.array(columns).T, _STATISTICS),
-        notes=tuple(notes),
+        notes=shared.notes[method],
     )
 
 
-def _matrix(by_game: ScoresByGame, games: Sequence[str]) -> tuple[Scores, list[str]]:
-    """Return the scores f64[N, M] of N seeds on M games, and notes on the seeds that are left out."""
-    n = min(len(by_game[game]) for game in games)
+def _matrix(by_game: ScoresByGame, games: Sequence[str]) -> Scores:
+    """Return the scores f64[N, M] of the first N seeds of M games, as many as every game has."""
+    n = _number_of_seeds(by_game, games)
     kept = {game: sorted(by_game[game])[:n] for game in games}
-    notes = []
+    return np.array([[by_game[game][kept[game][row]] for game in games] for row in range(n)])
+
+
+def _number_of_seeds(by_game: ScoresByGame, games: Sequence[str]) -> int:
+    return min(len(by_game[game]) for game in games)
+
+
+def _notes(by_game: ScoresByGame, games: Sequence[str]) -> Iterator[str]:
+    """Yield the seeds that `_matrix` leaves out, and the games that are not shared."""
+    n = _number_of_seeds(by_game, games)
     for game in games:
         if len(by_game[game]) > n:
             seeds = ", ".join(str(seed) for seed in sorted(by_game[game])[n:])
-            notes.append(f"{game}: seeds {seeds} are left out, because another game has only {n}")
-    return np.array([[by_game[game][kept[game][row]] for game in games] for row in range(n)]), notes
+            yield f"{game}: seeds {seeds} are left out, because another game has only {n}"
+    left_out = [game for game in by_game if game not in games]
+    if left_out:
+        yield f"without {', '.join(left_out)}, which some methods lack"

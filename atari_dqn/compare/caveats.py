@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 
-from atari_dqn.compare.aggregate import Aggregate, SharedGames
+from atari_dqn.compare.aggregate import SharedGames
 from atari_dqn.compare.contrast import IDENTICAL, identical_seeds
 from atari_dqn.compare.group import Group
 from atari_dqn.compare.group_score import GroupScore
@@ -39,21 +39,34 @@ def warnings_of(
         yield from _missing_seeds(game, [group for group, _, _ in members])
         yield from _mixed_protocols(game, [last for _, last, _ in members], protocols)
         yield from _mixed_tracks(game, [group for group, _, _ in members])
+        yield from _mixed_frames(game, members)
 
 
 def warnings_over_games(
-    aggregates: Sequence[Aggregate], normalised: SharedGames, improved: SharedGames
+    normalised: SharedGames, improved: SharedGames, without_human: Sequence[str]
 ) -> Iterator[str]:
-    """Yield the warnings about the human-normalised scores and the probabilities of improvement."""
+    """Yield the warnings about the human-normalised scores and the probabilities of improvement.
+
+    `without_human`: the games that the table of human scores does not contain.
+    """
     for method, reason in normalised.left_out.items():
         yield f"{method.label} is not human-normalised: {reason}"
     for method, reason in improved.left_out.items():
         if method not in normalised.left_out:  # one reason is enough
             yield f"{method.label} has no probability of improvement: {reason}"
-    for aggregate in aggregates:
-        yield from (f"{aggregate.method.label}, human-normalised: {note}" for note in aggregate.notes)
-    for game in sorted(_ILL_CONDITIONED & {game for each in aggregates for game in each.games}):
+    yield from _notes("human-normalised", normalised)
+    if len(improved.methods) > 1 and improved.games != normalised.games:
+        yield from _notes("probability of improvement", improved)
+    if normalised.games:
+        for game in without_human:
+            yield f"{game}: the human-normalised scores are without it, because their table lacks it"
+    for game in sorted(_ILL_CONDITIONED.intersection(normalised.games)):
         yield f"{game}: human scores are close to random, so its normalised score means little"
+
+
+def _notes(about: str, shared: SharedGames) -> Iterator[str]:
+    for method in shared.methods:
+        yield from (f"{method.label}, {about}: {note}" for note in shared.notes[method])
 
 
 def _group_warnings(group: Group, last: GroupScore, best: GroupScore) -> Iterator[str]:
@@ -138,3 +151,11 @@ def _mixed_tracks(game: str, groups: Sequence[Group]) -> Iterator[str]:
     tracks = sorted({group.method.track_label.rstrip("*") for group in groups})
     if len(tracks) > 1:
         yield f"{game}: tracks {' and '.join(tracks)} are in one table; no single claim covers both"
+
+
+def _mixed_frames(game: str, members: Sequence[Scored]) -> Iterator[str]:
+    frames = {last.env_frames for _, last, _ in members if last.n}
+    late = max(run.iteration_frames for group, _, _ in members for run in group.runs)
+    if frames and max(frames) - min(frames) >= late:
+        values = " | ".join(f"{each:,}" for each in sorted(frames))
+        yield f"{game}: scores after different numbers of frames are in one table ({values})"

@@ -142,7 +142,9 @@ def compare(
         protocols=protocols,
         warnings=(
             *warnings_of(scored, protocols, at_frames),
-            *warnings_over_games(over_games, normalised_over, improved_over),
+            *warnings_over_games(
+                normalised_over, improved_over, [game for game in games if game not in humans]
+            ),
         ),
     )
 

@@ -430,6 +430,15 @@ def test_tracks_in_one_table_are_warned_of(seeds: list[Path], tmp_path: Path):
     assert warned(comparison, "sticky_probability 0.0 | 0.25")
 
 
+def test_scores_after_different_numbers_of_frames_in_one_table_are_warned_of(
+    seeds: list[Path], tmp_path: Path
+):
+    longer = make_run(tmp_path / "longer", [0.0] * 8, overrides=["toggles.double=true"])
+    warning = "pong: scores after different numbers of frames are in one table (2,000,000 | 4,000,000)"
+    assert warned(compared(*seeds, longer), warning)
+    assert not warned(compared(*seeds, longer, at_frames=2_000_000), "different numbers of frames")
+
+
 def test_protocols_in_one_table_are_warned_of_field_by_field(seeds: list[Path], tmp_path: Path):
     other = make_run(tmp_path / "other", [0.0] * 4, overrides=["seed=4"], ale_version="0.13")
     assert warned(compared(*seeds, other), "different protocols are in one table (ale_version 0.12.1 | 0.13)")

@@ -78,7 +78,13 @@ def test_probabilities_of_improvement_are_over_the_games_that_all_share(
 def test_a_method_without_shared_games_does_not_keep_others_from_theirs():
     shared = shared_games(scores_of({"a": {"pong"}, "b": {"alien"}, "c": {"pong", "qbert"}}))
     assert (shared.games, [each.label for each in shared.methods]) == (("pong",), ["a", "c"])
-    assert shared.left_out == {method("b"): "it shares no game with the others: it plays alien"}
+    assert shared.left_out == {method("b"): "it has no score on pong, only on alien"}
+
+
+def test_a_method_that_lacks_the_shared_games_is_left_out_for_that_though_others_play_its_game():
+    coverage = {"a": {"pong", "alien"}, "b": {"pong"}, "c": {"pong"}, "d": {"alien"}}
+    shared = shared_games(scores_of(coverage))
+    assert shared.left_out == {method("d"): "it has no score on pong, only on alien"}
 
 
 def test_methods_of_which_no_two_share_a_game_are_not_aggregated():
@@ -120,3 +126,27 @@ def test_a_group_without_a_human_scored_game_does_not_disable_sharing(with_toy: 
 def test_a_group_without_a_human_scored_game_is_named_as_left_out(with_toy: Comparison):
     (warning,) = [each for each in with_toy.warnings if "not human-normalised" in each]
     assert warning == "smoke is not human-normalised: it has no score that can be normalised"
+
+
+def test_seeds_without_a_part_in_the_probability_of_improvement_are_named(tmp_path: Path):
+    runs = [
+        make_run(
+            tmp_path / f"{game}{seed}{double}",
+            [1.0],
+            overrides=[f"game={game}", f"seed={seed}", f"toggles.double={double}"],
+        )
+        for game, seed in (("carnival", 1), ("carnival", 2), ("pooyan", 1))
+        for double in ("false", "true")
+    ]
+    noted = [each for each in compare(runs, human_table="atari57").warnings if "left out" in each]
+    assert noted == [
+        f"pong_trackA double={double}, probability of improvement: carnival: seeds 2 are left out, "
+        "because another game has only 1"
+        for double in ("false", "true")
+    ]
+
+
+def test_a_game_that_the_table_of_human_scores_lacks_is_named(tmp_path: Path):
+    runs = [make_run(tmp_path / game, [1.0], overrides=[f"game={game}"]) for game in ("pong", "surround")]
+    warnings = compare(runs, human_table="nature2015").warnings
+    assert "surround: the human-normalised scores are without it, because their table lacks it" in warnings
