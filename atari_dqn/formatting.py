@@ -30,8 +30,8 @@ def count(number: float) -> str:
     if math.isnan(number):
         return "-"
     for unit, name in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if number >= unit:
-            text = f"{number / unit:.3g}" if number < 999.5 * unit else f"{number / unit:.0f}"
+        if abs(number) >= unit:
+            text = f"{number / unit:.3g}" if abs(number) < 999.5 * unit else f"{number / unit:.0f}"
             return text + name
     return f"{number:.0f}"
 

@@ -25,8 +25,9 @@ from atari_dqn.compare.time_to_score import TimeToScore
 from atari_dqn.formatting import count, score
 from atari_dqn.view.evaluations import VERDICT_STYLES, published_score
 
-_COLUMN_WIDTH = 16
-"""Five columns make 80; the widest entry is an interval as `[-12.3k, -10.1k]`."""
+_SCORE_WIDTHS = (17, 17, 17, 12, 17)
+"""80 in all; the widest entry is an interval of 16 characters as `[-12.3k, -10.1k]`."""
+_AGGREGATE_WIDTHS = (20, 20, 20, 20)
 _INDENT = 2
 _SHOWN_GAMES = 5
 
@@ -44,7 +45,7 @@ def comparison_view(comparison: Comparison) -> RenderableType:
 def _game(comparison: Comparison, game: str) -> Iterator[RenderableType]:
     results = comparison.of_game(game)
     yield from _title(game, "unclipped returns; [95 % intervals]")
-    yield _figures("mean", "median", "IQM", "quartiles", "best", style="dim")
+    yield _figures(_SCORE_WIDTHS, "mean", "median", "IQM", "quartiles", "best", style="dim")
     for result in results:
         yield _name(result.group.method, *_circumstances(result))
         yield from _scores(result)
@@ -78,9 +79,9 @@ def _scores(result: GroupResult) -> Iterator[RenderableType]:
     values = [_value(estimate, mark) for estimate, mark in zip(estimates, marks, strict=True)]
     intervals = [_interval(estimate) for estimate in estimates]
     low, high = map(score, last.quartiles) if last.quartiles else ("-", "")
-    yield _figures(*values[:3], low, values[3])
+    yield _figures(_SCORE_WIDTHS, *values[:3], low, values[3])
     if any(intervals) or high:
-        yield _figures(*intervals[:3], high, intervals[3], style="dim")
+        yield _figures(_SCORE_WIDTHS, *intervals[:3], high, intervals[3], style="dim")
 
 
 def _time_to_score(found: TimeToScore, game: str, *, is_given: bool) -> RenderableType:
@@ -88,7 +89,7 @@ def _time_to_score(found: TimeToScore, game: str, *, is_given: bool) -> Renderab
     reached = f"reached by {found.reached} of {found.runs} seeds"
     if not math.isfinite(found.median_frames):
         return _indented(Text(f"{score(found.score)}{whose} not yet: {reached}"))
-    hours = f" and {found.median_hours:,.1f} hours" if math.isfinite(found.median_hours) else ""
+    hours = f" and {found.median_hours:,.2f} hours" if math.isfinite(found.median_hours) else ""
     statistic = "median" if found.reached == found.runs else f"median; {reached}"
     return _indented(
         Text(f"{score(found.score)}{whose} after {count(found.median_frames)} frames{hours} ({statistic})")
@@ -126,17 +127,14 @@ def _published_line(title: str, mean: str, normalised: str, sourced: str, verdic
 def _by(each: ComparedReference) -> str:
     reference = each.reference
     seeds = f"{reference.n} seed{'s' * (reference.n != 1)}" if reference.n else "seeds not stated"
-    between = ""
-    if reference.between_frames:
-        between = f", between {' and '.join(count(frames) for frames in reference.between_frames)}"
-    return f"{reference.agent}, {seeds}, at {count(reference.env_frames)}{between}; {reference.study.title}"
+    return f"{reference.agent}, {seeds}, at {reference.frames_text}; {reference.study.title}"
 
 
 def _over_games(comparison: Comparison) -> Iterator[RenderableType]:
     if comparison.aggregates:
         about = f"0 is random, 1 human ({comparison.human_table}); {_games(comparison.normalised_over)}"
         yield from _title("human-normalised", about)
-        yield _figures("IQM", "mean", "median", "optimality gap", style="dim")
+        yield _figures(_AGGREGATE_WIDTHS, "IQM", "mean", "median", "optimality gap", style="dim")
         for aggregate in comparison.aggregates:
             yield from _aggregate(aggregate)
     if comparison.improvements:
@@ -155,12 +153,11 @@ def _games(shared: SharedGames) -> str:
 def _aggregate(aggregate: Aggregate) -> Iterator[RenderableType]:
     estimates = [aggregate.estimates[name] for name in ("iqm", "mean", "median", "optimality_gap")]
     yield _name(aggregate.method, f"n = {aggregate.n}")
-    yield _figures(*(f"{estimate.value:.3f}" for estimate in estimates))
+    yield _figures(_AGGREGATE_WIDTHS, *(f"{estimate.value:.3f}" for estimate in estimates))
     intervals = [estimate.interval for estimate in estimates]
     if any(intervals):
-        yield _figures(
-            *(f"[{each.low:.3f}, {each.high:.3f}]" if each else "" for each in intervals), style="dim"
-        )
+        bounds = [f"[{each.low:.3f}, {each.high:.3f}]" if each else "" for each in intervals]
+        yield _figures(_AGGREGATE_WIDTHS, *bounds, style="dim")
 
 
 def _improvement(improvement: Improvement) -> RenderableType:
@@ -202,9 +199,10 @@ def _name(method: Method, *about: str) -> Text:
     )
 
 
-def _figures(*texts: str, style: str = "") -> RenderableType:
+def _figures(widths: Sequence[int], *texts: str, style: str = "") -> RenderableType:
     """Draw a line of figures, each in its column."""
-    return Text("".join(f"{text:>{_COLUMN_WIDTH}}" for text in texts), style=style)
+    columns = zip(texts, widths, strict=True)
+    return Text("".join(f"{text:>{width}}" for text, width in columns), style=style)
 
 
 def _indented(text: Text) -> RenderableType:

@@ -54,6 +54,22 @@ def test_no_line_is_wider_than_80_columns(comparison: Comparison):
         assert shown in text
 
 
+def test_intervals_of_large_negative_scores_do_not_touch(tmp_path: Path):
+    runs = [
+        make_run(tmp_path / str(seed), [-12_345.0 * seed], overrides=["game=skiing", f"seed={seed}"])
+        for seed in (1, 2)
+    ]
+    console = Console(width=80, file=io.StringIO())
+    console.print(comparison_view(compare(runs, human_table="atari57")))
+    assert "[-24.7k, -12.3k] [-24.7k, -12.3k] [" in console.file.getvalue()
+
+
+def test_page_names_the_frames_between_which_a_published_score_is_interpolated(
+    comparison: Comparison, tmp_path: Path
+):
+    assert "dqn at 1.5M, between 1M and 2M" in page(comparison, folder=tmp_path)
+
+
 def test_json_holds_scores_protocols_and_licences(comparison: Comparison):
     document = json.loads(json_document(comparison_document(comparison)))
     group = document["groups"][0]

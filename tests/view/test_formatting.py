@@ -20,6 +20,7 @@ def test_duration_has_its_two_largest_units(seconds: float, text: str) -> None:
         (999, "999"),
         (1000, "1k"),
         (12_345, "12.3k"),
+        (-12_345, "-12.3k"),
         (999_999, "1000k"),
         (1.25e6, "1.25M"),
         (5e7, "50M"),

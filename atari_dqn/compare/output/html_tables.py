@@ -105,7 +105,7 @@ def _reference(method: Method, each: ComparedReference) -> list[str]:
     if reference.lowest is not None and reference.highest is not None:
         spread = f"{score(reference.lowest)} to {score(reference.highest)}, n = {reference.n}"
     measure = " (training games)" if each.measure == "training" else ""
-    by = f"{reference.study.title}: {reference.agent} at {count(reference.env_frames)}{measure}"
+    by = f"{reference.study.title}: {reference.agent} at {reference.frames_text}{measure}"
     verdict = f'<span class="verdict {each.verdict.replace(" ", "-")}">{each.verdict or "–"}</span>'
     return [
         _name(method),

@@ -12,6 +12,7 @@ from itertools import pairwise
 
 from atari_dqn.compare.reference.caps import stands_for_games
 from atari_dqn.compare.reference.studies import Figure, Measure, Study, curves, studies
+from atari_dqn.formatting import count
 from atari_dqn.spec.protocol import Protocol
 
 _FALLBACK_AGENT = "dqn"
@@ -62,6 +63,14 @@ class Reference:
     """The published points between which the figure is interpolated; None if it is itself published."""
     differences: tuple[str, ...]
     """Differences as text; empty for the same protocol."""
+
+    @property
+    def frames_text(self) -> str:
+        """The frames as text; if the figure is interpolated, with the frames of the published ones."""
+        text = count(self.env_frames)
+        if self.between_frames is None:
+            return text
+        return f"{text}, between {' and '.join(map(count, self.between_frames))}"
 
     def verdict(self, score: float) -> str:
         """Return whether a score is `below`, `on track` (within) or `above` the range of the published seeds.
