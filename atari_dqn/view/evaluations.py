@@ -75,7 +75,8 @@ def published(reference: Reference | None, mean: float) -> tuple[Text, Text]:
     if reference is None:
         return Text("nothing published here", style="dim"), Text("")
     verdict = reference.verdict(mean)
-    line = Text(f"published {published_score(reference)} ", no_wrap=True, overflow="ellipsis")
+    origin = "interpolated" if reference.between_frames else "published"
+    line = Text(f"{origin} {published_score(reference)} ", no_wrap=True, overflow="ellipsis")
     line.append(verdict, VERDICT_STYLES.get(verdict, ""))
     about = f"≠ {', '.join(reference.differences)}" if reference.differences else reference.study.title
     return line, Text(about, style="dim", no_wrap=True, overflow="ellipsis")

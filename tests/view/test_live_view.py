@@ -1,5 +1,6 @@
 import io
 import math
+import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -95,6 +96,11 @@ def test_published_score_is_shown_with_the_last_evaluation(screen: Screen, row: 
     text = screen(row("eval_log", env_frames=10_000_000, mean_return=12.0))
     assert "published 5.3 (0.1 to 11.8) above" in text
     assert "nnabla-rl, DQN and Double DQN" in text
+
+
+def test_score_between_two_published_ones_is_called_interpolated(screen: Screen, row: MakeRow) -> None:
+    text = screen(row("eval_log", env_frames=7_500_000, mean_return=12.0))
+    assert re.search(r"interpolated -?[\d.]+ \(", text)
 
 
 def test_published_score_of_another_protocol_says_so_and_gives_no_verdict(
