@@ -79,10 +79,15 @@ def _figures(
 
 
 def protocol_of(group: Group, last: GroupScore) -> Protocol | None:
-    """Return the protocol of a group's scores; None if it is unknown or not the same for all seeds."""
-    if len(last.protocol_digests) != 1:
+    """Return the protocol of a group's scores; None if it is unknown or not the same for all seeds.
+
+    `current` and `last` weights are one protocol: both are the weights at the frame of the score.
+    """
+    known = {digest: protocol for run in group.runs for digest, protocol in run.protocols.items()}
+    if not known.keys() >= set(last.protocol_digests):
         return None
-    return next((found for run in group.runs if (found := run.protocols.get(last.protocol_digests[0]))), None)
+    protocols = {replace(known[digest], checkpoint="last") for digest in last.protocol_digests}
+    return protocols.pop() if len(protocols) == 1 else None
 
 
 def _training(group: Group, protocol: Protocol) -> Protocol:

@@ -455,6 +455,11 @@ def test_published_figures_of_the_same_protocol_give_a_verdict(seeds: list[Path]
     assert (published.verdict, published.score) == ("above", 14.0)
 
 
+def test_published_figures_give_a_verdict_if_one_seed_went_on_for_longer(tmp_path: Path):
+    runs = [make_run(tmp_path / str(n), [0.0] * n, overrides=[f"seed={n}"]) for n in (4, 6)]
+    assert [each.verdict for each in only(*runs).references] == ["above"]
+
+
 def test_published_figures_of_another_protocol_give_none(tmp_path: Path):
     capped = make_run(tmp_path / "run", [0.0] * 4, frame_caps=1)
     assert {each.verdict for each in only(capped).references} == {""}
