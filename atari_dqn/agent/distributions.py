@@ -149,6 +149,6 @@ class QuantileValue(ValueLayer):
         return Quantiles(outputs, self.fractions)
 
 
-def midpoints(count: int) -> Float[Tensor, "Z"]:
+def midpoints(count: int, device: torch.device | None = None) -> Float[Tensor, "Z"]:
     """Compute the midpoints of `count` equal intervals of (0, 1)."""
-    return (torch.arange(count) + 0.5) / count
+    return (torch.arange(count, device=device) + 0.5) / count

@@ -81,5 +81,5 @@ class ImplicitQuantileNetwork(QNetwork):
 
     def _fractions(self, batch: int, count: int, rng: Rng | None) -> Float[Tensor, "B N"]:
         if rng is None:
-            return midpoints(count).to(self.frequencies.device).expand(batch, count)
+            return midpoints(count, self.frequencies.device).expand(batch, count)
         return uniform(rng, batch, count)

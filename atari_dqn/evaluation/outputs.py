@@ -90,7 +90,8 @@ class FeedForwardOutputs:
     """
 
     def __init__(self, network: QNetwork, *, with_returns: bool, captured: bool) -> None:
-        self._forward = _Forward(network, with_returns=with_returns, captured=captured)
+        self._forward = _Forward(network, with_returns=with_returns)
+        self._work = capture(self._forward.run, self._forward.device, wanted=captured)
         self._known: dict[int, tuple[UInt8[np.ndarray, "S H W"], Output]] = {}
         """The last input frames by environment, with the output for them."""
 
@@ -108,7 +109,9 @@ class FeedForwardOutputs:
         changed = [slot for slot in needed.tolist() if not self._is_unchanged(slot, stacks[slot])]
         for batch in _batches(changed, playing):
             frames = _batch_of(stacks, batch)
-            outputs = self._forward.compute(frames)
+            self._forward.set_frames(frames)
+            self._work.run()
+            outputs = self._forward.outputs()
             self._known |= {slot: (frames[row], outputs[row]) for row, slot in batch.items()}
         return {slot: self._known[slot][1] for slot in needed.tolist()}
 
@@ -126,28 +129,30 @@ class FeedForwardOutputs:
 class _Forward:
     """The forward pass of a network on batches of one shape, always from and to the same tensors."""
 
-    def __init__(self, network: QNetwork, *, with_returns: bool, captured: bool) -> None:
+    def __init__(self, network: QNetwork, *, with_returns: bool) -> None:
+        self.device = next(network.parameters()).device
         self._network, self._with_returns = network, with_returns
-        self._device = next(network.parameters()).device
-        self._work = capture(self._run, self._device, wanted=captured)
-        self._frames = torch.zeros(0, dtype=torch.uint8, device=self._device)
+        self._frames = torch.zeros(0, dtype=torch.uint8, device=self.device)
         self._found: tuple[Tensor, _BestReturns | None]
 
-    def compute(self, frames: UInt8[np.ndarray, "N S H W"]) -> list[Output]:
-        """Compute the output of each row."""
+    def set_frames(self, frames: UInt8[np.ndarray, "N S H W"]) -> None:
+        """Set the input of the next forward pass."""
         if not len(self._frames):
             self._frames = self._frames.new_zeros(frames.shape)
         self._frames.copy_(torch.from_numpy(frames))
-        self._work.run()
+
+    def run(self) -> None:
+        """Compute the outputs."""
+        prediction = self._network.distribution(self._frames)
+        q_values = prediction.q_values()
+        self._found = q_values, _best_returns(prediction, q_values) if self._with_returns else None
+
+    def outputs(self) -> list[Output]:
+        """Copy the output of each row to the host."""
         q_values, best = self._found
         values = q_values.cpu().numpy()
         returns = best.rows() if best is not None else [None] * len(values)
         return [Output(*row) for row in zip(values, returns, strict=True)]
-
-    def _run(self) -> None:
-        prediction = self._network.distribution(self._frames)
-        q_values = prediction.q_values()
-        self._found = q_values, _best_returns(prediction, q_values) if self._with_returns else None
 
 
 class RecurrentOutputs:

@@ -151,7 +151,7 @@ def test_evaluating_asks_the_host_for_nothing_and_is_the_same_work_each_time(
     overrides: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = []
-    run = _Forward._run
+    run = _Forward.run
 
     def watching(forward: _Forward) -> None:
         with Watched() as watched:
@@ -159,7 +159,7 @@ def test_evaluating_asks_the_host_for_nothing_and_is_the_same_work_each_time(
         asked.append(watched.asked)
 
     with learning(monkeypatch, *overrides) as training:
-        monkeypatch.setattr(_Forward, "_run", watching)
+        monkeypatch.setattr(_Forward, "run", watching)
         evaluate(training.acting_network, tiny_spec(*overrides), episodes=2, tracer=Tracer())
     assert len(asked) > 5
     assert all(len(each) > 5 and each == asked[0] for each in asked)
