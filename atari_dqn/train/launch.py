@@ -118,12 +118,7 @@ def resume(
         if checkpoint is not None and not discard_later:
             refuse_to_discard(store, point)
         with reopened(point, device, threads=threads, make_actors=make_actors) as training:
-            repairs: tuple[str, ...] = ()
-            if point.checkpoint is None:
-                store.tidy()
-            else:
-                repairs = rewind(store, point.step)
-                store.continue_from(point.checkpoint)
+            repairs = _go_back(store, point)
             point, moved = set_aside(point)
             with closing(RunSinks(run, views, open_sinks(sink_options, resolved, run))) as sinks:
                 session = make_session(training, resolved.spec, run, sinks, store)
@@ -135,6 +130,18 @@ def resume(
                     _extend(session, total_frames)
                 with session.videos:  # which may take longer than the run
                     return _run(session, resolved, run)
+
+
+def _go_back(store: CheckpointStore, point: ResumePoint) -> tuple[str, ...]:
+    """Remove the checkpoints after a point, and the summary of an end; return the repairs of the catalog."""
+    repairs: tuple[str, ...] = ()
+    if point.checkpoint is None:
+        store.tidy()
+    else:
+        repairs = rewind(store, point.step)
+        store.continue_from(point.checkpoint)
+    point.run.summary.unlink(missing_ok=True)  # or a kill at the next end would leave this one as its summary
+    return repairs
 
 
 def restore(session: Session, point: ResumePoint, device: torch.device) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from power_cut import CutAt, PowerCut
-from tiny import CPU, run
+from tiny import CPU, FEW_STEPS, run
 
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.tailing.status import RunStatus
@@ -88,3 +88,18 @@ def test_run_that_is_followed_has_the_raised_budget_though_a_kill_came_before_th
     status = RunStatus(tmp_path / "run")
     status.refresh()
     assert status.total_frames == AFTER
+
+
+def test_summary_of_the_budget_before_does_not_end_a_raised_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_power(*_: object) -> None:
+        raise PowerCut
+
+    path = tmp_path / "run"
+    run(path, *FEW_STEPS)
+    with monkeypatch.context() as patch:
+        patch.setattr(launch, "write_json_atomically", no_power)
+        with pytest.raises(PowerCut):
+            launch.resume(RunDirectory.open(path), device=CPU, views=[], total_frames=120)
+    assert resume(path)["env_frames"] == 120
