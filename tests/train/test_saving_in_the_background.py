@@ -1,0 +1,108 @@
+"""The checkpoint that is being written when a run fails, ends at once, saves the next one or was resumed."""
+
+from dataclasses import replace
+from typing import Any, cast
+
+import pytest
+from tiny import tiny_spec
+
+from atari_dqn.clock import Clock
+from atari_dqn.errors import DiskFullError, HaltedError
+from atari_dqn.run.checkpoint.store import CheckpointStore, Saved
+from atari_dqn.train.health import HealthMonitor
+from atari_dqn.train.saving import Saving
+
+
+class SlowStore:
+    """A store that writes a checkpoint until `finish` is called."""
+
+    def __init__(self) -> None:
+        self.writing: int | None = None
+        self.cancelled = False
+        self.error: Exception | None = None
+
+    def begin(self, *, step: int, **_: Any) -> None:
+        self.writing = step
+
+    def finish(self) -> Saved | None:
+        step, self.writing = self.writing, None
+        if step is not None and self.error is not None:
+            raise self.error
+        return Saved(step=step, state_digest="digest") if step is not None else None
+
+    def poll(self) -> Saved | None:
+        return None
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+
+class Sound:
+    """Failure gates that find nothing."""
+
+    def check_updates(self) -> None:
+        pass
+
+
+class Run:
+    """A saving with its store, its clock and the messages that it reported."""
+
+    def __init__(self) -> None:
+        self.store, self.messages = SlowStore(), []
+        self.clock = Clock(frame_skip=4, prefill_steps=0)
+        self.saving = Saving(
+            replace(tiny_spec().checkpoint, period_frames=400),
+            self.clock,
+            checkpoints=cast(CheckpointStore, self.store),
+            health=cast(HealthMonitor, Sound()),
+            notify=lambda kind, message, **_: self.messages.append(message),
+            training=dict,
+            bookkeeping=dict,
+        )
+
+    def begin_at(self, step: int) -> None:
+        self.clock.steps = step
+        self.saving.begin()
+
+
+def fail(run: Run, error: type[BaseException]) -> None:
+    """Fail with an error while the checkpoint of step 100 is being written."""
+    with run.saving.finished():
+        run.begin_at(100)
+        raise error
+
+
+def test_checkpoint_is_finished_and_reported_though_the_run_fails() -> None:
+    run = Run()
+    with pytest.raises(HaltedError):
+        fail(run, HaltedError)
+    assert (run.store.writing, run.messages) == (None, ["saved step 100"])
+
+
+def test_error_of_the_run_is_not_replaced_by_one_of_its_checkpoint() -> None:
+    run = Run()
+    run.store.error = DiskFullError("no space left")
+    with pytest.raises(HaltedError):
+        fail(run, HaltedError)
+
+
+def test_checkpoint_is_abandoned_if_the_process_must_exit() -> None:
+    run = Run()
+    with pytest.raises(KeyboardInterrupt):
+        fail(run, KeyboardInterrupt)
+    assert run.store.cancelled
+
+
+def test_checkpoint_that_the_next_one_waits_for_is_reported() -> None:
+    run = Run()
+    run.begin_at(100)
+    run.begin_at(200)
+    assert run.messages == ["saved step 100"]
+
+
+def test_period_that_passed_before_a_resume_saves_no_checkpoint() -> None:
+    run = Run()
+    run.clock.steps = 150
+    run.saving.resume([])
+    run.saving.begin_if_due()
+    assert run.store.writing is None
