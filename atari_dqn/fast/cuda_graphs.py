@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 
 import torch
 from torch import Tensor
@@ -51,7 +52,7 @@ class CudaGraphs:
         self._graphs.clear()
 
     def _capture(self) -> None:
-        stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        stream = _capture_stream(torch.cuda.current_device())
         pool = torch.cuda.graph_pool_handle()
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream), unchanged(self._mutated, self._generators):
@@ -67,6 +68,12 @@ class CudaGraphs:
                 for _ in range(size):
                     self._function()
             self._graphs[size] = graph
+
+
+@cache
+def _capture_stream(device_index: int) -> torch.cuda.Stream:
+    """Return the stream of all captures: PyTorch keeps a cuBLAS workspace for every stream that was used."""
+    return torch.cuda.Stream(device_index)  # type: ignore[no-untyped-call]
 
 
 def powers_of_two(most: int) -> Iterator[int]:
