@@ -85,5 +85,6 @@ def _train(opened: Opened, make_workers: MakeWorkers, *, plain: bool, options: s
             make_workers(view.report),
             is_interrupted=lambda: guard.received is not None,
             show=view.show,
+            report=view.report,
         )
     conclude(status, result, guard.received, options)

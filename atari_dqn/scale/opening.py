@@ -48,7 +48,7 @@ def plan_sweep(sweep: Sweep, path: Path, *, device: str, hardware: Hardware) -> 
         resolve_variant(variant, _decided(before, variant.label), machine) for variant in sweep.variants
     ]
     members = replace(sweep, variants=tuple(variant for variant, _ in resolved)).members()
-    members, former = _merged(before, members, folder.has_begun)
+    members, former = _merged(before, members, _beginnings(folder))
     record = SweepRecord(
         name=sweep.name,
         device=device,
@@ -127,6 +127,13 @@ def _decided(before: SweepRecord | None, label: str) -> dict[str, Scalar]:
         if member.label == label:
             return {key: member.values[key] for key in AUTO_KEYS if key in member.values}
     return {}
+
+
+def _beginnings(folder: SweepFolder) -> Callable[[str], bool]:
+    """Return a function that says whether a run has begun, or is being begun by another command."""
+    leases = folder.leases.current().values()
+    leased = {lease.name for lease in leases if not lease.owner.has_ended}
+    return lambda name: name in leased or folder.has_begun(name)
 
 
 def _merged(

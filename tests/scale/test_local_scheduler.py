@@ -62,8 +62,8 @@ def scheduler(opened: Opened, **options: Any) -> Scheduler:
     room, jobs = Room(HARDWARE, ["cpu"], cores=cores), options.pop("jobs", None)
     site = LocalSite(runner, room, Needs(HARDWARE, 1))
     workers = SiteWorkers(site, opened.folder.leases, period_seconds=0.1, jobs=jobs)
-    given = {"is_interrupted": lambda: False, "show": lambda names: None, **options}
-    return Scheduler(workers, opened.folder, given)
+    given = {"is_interrupted": lambda: False, "show": lambda names: None, "report": lambda sentence: None}
+    return Scheduler(workers, opened.folder, {**given, **options})
 
 
 def name(seed: int) -> str:
@@ -109,6 +109,19 @@ def test_runs_that_began_come_first(opened: Opened):
     assert order[0] == name(3)
 
 
+def test_a_member_whose_keys_another_command_changes_is_not_begun_with_its_former_spec(opened: Opened):
+    def change(names: object) -> None:
+        text = 'spec = "catch_smoke"\nseeds = 4\nset.learner.batch_size = 16\n'
+        path = opened.folder.path.with_name("mine.toml")
+        if "batch_size" not in path.read_text():
+            path.write_text(text)
+            open_sweep(load_sweep(path), opened.folder.path, device="cpu", hardware=HARDWARE)
+
+    result = scheduler(opened, jobs=1, show=change).run(opened.record.members)
+    assert (result.finished, result.unfinished) == ((name(1),), ())
+    assert words(opened, 2) == []
+
+
 def test_a_failure_does_not_end_the_others_and_is_not_tried_by_the_next_command(opened: Opened):
     (opened.folder.path / f"{name(2)}.plan").write_text("3 0")
     first = scheduler(opened).run(opened.record.members)
@@ -117,6 +130,14 @@ def test_a_failure_does_not_end_the_others_and_is_not_tried_by_the_next_command(
     assert second == SweepResult(finished=second.finished, failed=first.failed, unfinished=())
     assert len(first.finished) == 3
     assert words(opened, 2) == ["train"]
+
+
+def test_a_run_that_failed_and_that_a_user_has_finished_by_hand_has_not_failed(opened: Opened):
+    (opened.folder.path / f"{name(2)}.plan").write_text("3 0")
+    scheduler(opened).run(opened.record.members)
+    (opened.folder.path / name(2) / "summary.json").write_text("{}")
+    result = scheduler(opened).run(opened.record.members)
+    assert (len(result.finished), result.failed) == (4, {})
 
 
 def test_an_interrupt_stops_what_runs_and_begins_nothing_more(opened: Opened):

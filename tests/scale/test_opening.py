@@ -8,6 +8,7 @@ import pytest
 
 from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.machine.hardware import Hardware, find_hardware
+from atari_dqn.run.leases.owner import Owner
 from atari_dqn.run.sweep.folder import SweepFolder
 from atari_dqn.run.sweep.record import read_record
 from atari_dqn.scale import auto_values
@@ -102,6 +103,14 @@ def test_a_changed_member_does_not_go_on_in_the_run_of_the_former_one(opened: Op
     assert changed.name == f"catch_smoke_catch_seed1_{changed.digest[:8]}"
     assert changed.values["learner.batch_size"] == 16
     assert other.name == "catch_smoke_catch_seed2"
+    assert [member.name for member in found.record.former] == ["catch_smoke_catch_seed1"]
+
+
+def test_a_run_that_another_command_begins_keeps_its_name(opened: Open):
+    first = opened()
+    assert first.folder.leases.take("catch_smoke_catch_seed1", Owner.current()) is not None
+    found = opened(TEXT + "[set.learner]\nbatch_size = 16\n")
+    assert names(found)[0] == f"catch_smoke_catch_seed1_{found.record.members[0].digest[:8]}"
     assert [member.name for member in found.record.former] == ["catch_smoke_catch_seed1"]
 
 
