@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from heapq import heapreplace
 from statistics import median
 
 from atari_dqn.formatting import duration, size
@@ -168,7 +169,14 @@ def _time(plan: SweepPlan) -> str:
     known = [run.seconds for run in plan.left if run.seconds is not None]
     if len(known) < len(plan.left):
         return "time: not known for every run; --measure measures each method briefly, `dqn bench` for longer"
-    total = sum(known)
-    shared = duration(total / plan.at_once) if plan.at_once else "-"
-    times = f"{duration(total)} one after another, {shared} with {plan.at_once} at once"
+    shared = duration(_time_at_once(known, plan.at_once)) if plan.at_once else "-"
+    times = f"{duration(sum(known))} one after another, {shared} with {plan.at_once} at once"
     return f"time, evaluations left out: {times}"
+
+
+def _time_at_once(seconds: Sequence[float], at_once: int) -> float:
+    """Compute the time of runs that are started in order, each as soon as an earlier one has ended."""
+    ends = [0.0] * at_once
+    for each in seconds:
+        heapreplace(ends, ends[0] + each)
+    return max(ends)

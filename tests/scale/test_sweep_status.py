@@ -90,6 +90,13 @@ def test_new_rows_are_read(status: SweepStatus):
     assert named(status)[2].env_frames == 3_000
 
 
+def test_a_run_that_another_command_stops_does_not_run_any_more(status: SweepStatus):
+    (lease,) = (path for path in status.folder.leases.path.iterdir() if "seed2" in path.name)
+    lease.unlink()
+    status.refresh(())
+    assert named(status)[2].state == "stopped"
+
+
 def test_a_table_with_an_incomplete_row_has_the_row_before(status: SweepStatus):
     run = status.folder.path / status.record.members[1].name
     (run / "update_log.csv").write_text("step,env_frames\n1,1200\n2,13")
@@ -113,6 +120,12 @@ def test_the_plan_has_measured_rates_of_the_method_and_what_fits(opened: Opened,
     assert "6 runs, 4 of them to do: 13,000 frames" in text
     assert "at once here: 1, on 1 cores; one more would lack cores" in text
     assert "time, evaluations left out: 2m 10s one after another, 2m 10s with 1 at once" in text
+
+
+def test_the_planned_time_of_several_at_once_is_that_of_whole_runs(opened: Opened, status: SweepStatus):
+    plan = make_sweep_plan(opened.record, hardware=HARDWARE, devices=["cpu"], status=status, rates={})
+    assert [run.seconds for run in plan.left] == [30.0, 20.0, 40.0, 40.0]
+    assert "1m 00s with 3 at once" in plan_text(replace(plan, at_once=3))
 
 
 def test_jobs_limit_what_runs_at_once(opened: Opened):

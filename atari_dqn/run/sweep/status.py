@@ -69,10 +69,12 @@ class SweepStatus:
         self._statuses: dict[str, MemberStatus] = {}
 
     def refresh(self, only: Collection[str] | None = None) -> None:
-        """Read the runs, or only those named, and all leases and failures."""
+        """Read all runs, or only those named and those with a lease now or at the last time."""
+        before = self._observer.leases.keys()
         self._observer.refresh()
         failures = read_failures(self.folder.failures)
-        names = self._runs.keys() if only is None else {*only, *self._observer.leases} & self._runs.keys()
+        changed = {*(only or ()), *before, *self._observer.leases}
+        names = self._runs.keys() if only is None else changed & self._runs.keys()
         for members, belongs in ((self.record.members, True), (self.record.former, False)):
             for member in members:
                 if member.name in names:
