@@ -151,6 +151,15 @@ def test_a_failure_that_another_command_has_recorded_is_not_tried_again(
     assert calls(folder, member) == []
 
 
+def test_a_member_that_failed_and_that_a_user_has_finished_by_hand_is_finished(
+    runner: Runner, folder: SweepFolder, member: Member
+):
+    plan(folder, member, "3")
+    runner.run(member, PLACE)
+    folder.run(member.name).summary.write_text("{}")
+    assert runner.run(member, PLACE) == Outcome(kind="finished")
+
+
 def test_a_stopped_member_gets_sigterm_and_is_not_resumed(
     runner: Runner, folder: SweepFolder, member: Member
 ):
@@ -181,6 +190,16 @@ def test_a_member_that_a_user_resumes_by_hand_is_left_to_them(
     with folder.run(member.name).locked():
         assert runner.run(member, PLACE) == Outcome(kind="held")
     assert calls(folder, member) == []
+
+
+def test_a_member_that_a_user_resumes_just_before_its_training_has_not_failed(
+    runner: Runner, folder: SweepFolder, member: Member, monkeypatch: pytest.MonkeyPatch
+):
+    is_locked = iter([False, True])  # before the training, and after it was refused
+    monkeypatch.setattr(Runner, "_is_locked", lambda *_: next(is_locked))
+    plan(folder, member, "2")
+    assert runner.run(member, PLACE) == Outcome(kind="held")
+    assert read_failures(folder.failures) == {}
 
 
 def test_a_run_whose_lease_is_stale_and_that_a_user_resumes_by_hand_is_left_to_them(
