@@ -6,25 +6,31 @@ Kernels access weights and averages by address, so that tensors of other shapes 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.optim import Adam, Optimizer, RAdam, RMSprop
 
 from atari_dqn.agent.spectral import VECTORS
 from atari_dqn.errors import DamagedError
 from atari_dqn.run.checkpoint.layout import is_like, shown
 from atari_dqn.types import StateDict
 
-_AVERAGES = {
-    "gradient_decay": {"mean", "mean_square"},
-    "betas": {"step", "exp_avg", "exp_avg_sq"},
-    "alpha": {"square_avg", "grad_avg"},
+
+def _options(kind: Callable[[list[Tensor]], Optimizer]) -> frozenset[str]:
+    return frozenset(kind([torch.zeros(1)]).defaults)
+
+
+_AVERAGES: dict[frozenset[str], set[str]] = {
+    _options(Adam): {"step", "exp_avg", "exp_avg_sq"},
+    _options(RAdam): {"step", "exp_avg", "exp_avg_sq"},
+    _options(RMSprop): {"square_avg", "grad_avg"},
 }
-"""The averages that an optimizer has for each weight, by an option that only this kind of optimizer has."""
+"""The averages that PyTorch's optimizers have for each weight after a step, by the names of their options."""
 
 
 def check_learner(path: Path, state: StateDict, learner: StateDict) -> None:
@@ -75,9 +81,8 @@ def _optimizer_problems(found: StateDict, expected: StateDict, weights: list[Ten
     if not isinstance(averages, dict) or (averages and averages.keys() != set(range(len(weights)))):
         yield f"optimizer.state: expected averages of each of {len(weights)} weights, or of none"
         return
-    needed = set().union(
-        *(names for option, names in _AVERAGES.items() if option in expected["param_groups"][0])
-    )
+    options = frozenset(expected["param_groups"][0]) - {"params"}
+    needed = _AVERAGES.get(options) or set(expected["state"].get(0, ()))
     for number, of_weight in averages.items():
         yield from _average_problems(f"optimizer.state.{number}", of_weight, weights[number], needed)
 
