@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from operator import index
+from typing import Any, Protocol, SupportsIndex
 
 import numpy as np
 from jaxtyping import Int64, UInt8
@@ -53,10 +54,10 @@ class PolicyOutputs:
 
     def _act(self, slot: int, frames: UInt8[np.ndarray, "S H W"]) -> NDArray[np.float32]:
         action, self._states[slot] = self._policy.act(frames.copy(), self._states[slot])
-        if not 0 <= int(action) < self._num_actions:
-            raise UserError(
-                f"the policy selected {action}, expected an action from 0 to {self._num_actions - 1}"
-            )
         q_values = np.zeros(self._num_actions, dtype=np.float32)
-        q_values[int(action)] = 1.0
+        if not isinstance(action, SupportsIndex) or not 0 <= index(action) < self._num_actions:
+            raise UserError(
+                f"the policy selected {action!r}, expected an action from 0 to {self._num_actions - 1}"
+            )
+        q_values[index(action)] = 1.0
         return q_values

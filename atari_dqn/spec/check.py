@@ -124,7 +124,7 @@ def canonical(key: Key, value: Any) -> Scalar:
 def expectation(key: Key) -> str:
     """Describe the values that a key allows, as the continuation of "expected …"."""
     if key.choices:
-        return ("one of " if len(_offered(key)) > 1 else "") + ", ".join(map(show, _offered(key)))
+        return _one_of(_offered(key)) + _also(key)
     return resolved_expectation(key) + (f", or {show(AUTO)}" if key.auto else "")
 
 
@@ -135,8 +135,16 @@ def _offered(key: Key) -> tuple[str, ...]:
 def resolved_expectation(key: Key) -> str:
     """Describe the values that a key allows in the spec of a run, where nothing is left to the machine."""
     if key.choices:
-        return ("one of " if len(key.choices) > 1 else "") + ", ".join(map(show, key.choices))
+        return _one_of(key.choices) + _also(key)
     return " ".join([_NOUNS[key.kind], " and ".join(str(bound) for bound in key.bounds)]).strip()
+
+
+def _one_of(choices: tuple[str, ...]) -> str:
+    return ("one of " if len(choices) > 1 else "") + ", ".join(map(show, choices))
+
+
+def _also(key: Key) -> str:
+    return ", or a name that an installed package adds" if key.group else ""
 
 
 def show(value: Any) -> str:

@@ -17,6 +17,7 @@ def exploration_of(spec: Spec) -> Exploration:
         return EpsilonSpectrum(
             base=keys.spectrum_base, exponent=keys.spectrum_exponent, num_envs=spec.env.num_envs
         )
+    assert keys.kind == "linear"
     assert keys.epsilon_start is not None
     assert keys.epsilon_end is not None
     assert keys.epsilon_decay_frames is not None

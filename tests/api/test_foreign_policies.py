@@ -78,9 +78,9 @@ def test_the_protocol_is_recorded_with_the_score() -> None:
     assert result.protocol.episodes == 2
 
 
-@pytest.mark.parametrize("action", [-1, 3])
-def test_an_action_that_there_is_not_is_refused(action: int) -> None:
-    with pytest.raises(UserError, match=rf"selected {action}, expected an action from 0 to 2"):
+@pytest.mark.parametrize("action", [-1, 3, None, "up", 1.0])
+def test_an_action_that_there_is_not_is_refused(action: object) -> None:
+    with pytest.raises(UserError, match=rf"selected {action!r}, expected an action from 0 to 2"):
         dqn.evaluate(lambda _: action, TINY_CATCH, episodes=1, overrides={"evaluation.epsilon": 0.0})
 
 

@@ -50,7 +50,10 @@ FAULTS = {
         '[env]\nresize = "aera"',
         'env.resize: found "aera", expected one of "area", "bilinear"; did you mean "area"?',
     ),
-    "unknown choice": ('[learner]\nloss = "x"', 'learner.loss: found "x", expected one of "huber", "mse"'),
+    "unknown choice": (
+        '[learner]\nloss = "x"',
+        'learner.loss: found "x", expected one of "huber", "mse", or a name that an installed package adds',
+    ),
     # names
     "mistyped key": (
         "[learner]\nbach_size = 1",
