@@ -31,17 +31,21 @@ RESULTS = Path(__file__).parent
 KEPT, PLOT, PAGE = Path("der"), Path("der/scores.png"), Path("der.md")
 PUBLISHED = "der_vanhasselt2019"
 GAMES = 26
+FAR_ABOVE_RANDOM = 0.1
+"""A human-normalised score."""
 
 TEXT = """\
 # Does data-efficient Rainbow score what is published?
 
-[`atari100k_der`](../../runs/atari100k_der.toml) on {count} of the 26 games of Atari 100k: 400,000 frames,
+[`atari100k_der`](../../runs/atari100k_der.toml) on {games} of Atari 100k: 400,000 frames,
 then 100 games with the last weights. The mean of these games, ± their standard deviation, and the mean that
 van Hasselt et al. (2019) print; human-normalised: 0 is random play, 1 a human.
 
 {table}
 
 {over_games}
+
+{far_below}
 
 ![Human-normalised scores of each game, ours and published]({plot})
 
@@ -53,7 +57,7 @@ van Hasselt et al. (2019) print; human-normalised: 0 is random play, 1 a human.
   ([costs](../algorithms.md#what-an-agent-costs)).
 - †: the cap of 108,000 frames cut games.
 
-**Not shown:** {missing}; other seeds; the forms of DER with other hyperparameters, such as Dopamine's.
+**Not shown:** {missing}other seeds; the forms of DER with other hyperparameters, such as Dopamine's.
 
 Made from [runs.csv](der/runs.csv) and [evaluations.csv](der/evaluations.csv), with the complete
 [spec](der/spec.toml), by
@@ -150,9 +154,10 @@ def page(scores: list[GameScore], runs: pl.DataFrame) -> str:
     """Make the page."""
     left = GAMES - len(scores)
     return TEXT.format(
-        count=len(scores),
+        games=f"{len(scores)} of the {GAMES} games" if left else f"all {GAMES} games",
         table=table(scores),
         over_games=over_games(scores),
+        far_below=far_below(scores),
         plot=PLOT,
         resamples=RESAMPLES,
         threads=f"{runs['torch_threads'].max()} thread each",
@@ -161,7 +166,7 @@ def page(scores: list[GameScore], runs: pl.DataFrame) -> str:
         commits=", ".join(runs["commit"].unique().sort()),
         dates=", ".join(runs["started"].str.slice(0, 10).unique().sort()),
         resumes=runs["resumes"].sum(),
-        missing=f"the other {left} games" if left else "nothing of the games",
+        missing=f"the other {left} games; " if left else "",
     )
 
 
@@ -187,6 +192,21 @@ def over_games(scores: list[GameScore]) -> str:
         f"**Interquartile mean over these games:** {bounds(ours)} here, {bounds(theirs)} published; the "
         f"difference is {difference(ours, theirs)}. The score here is the higher one on {higher} of "
         f"{len(scores)} games."
+    )
+
+
+def far_below(scores: list[GameScore]) -> str:
+    """Name the games on which ours is less than half of a published score that is well above random play."""
+    ours, theirs = normalised(scores)
+    found = [
+        score.game
+        for score, mine, other in zip(scores, ours, theirs, strict=True)
+        if other > FAR_ABOVE_RANDOM and mine < other / 2
+    ]
+    names = ", ".join(f"`{game}`" for game in found)
+    return (
+        f"Less than half of what is published, where that is above {FAR_ABOVE_RANDOM}: {names}.\n"
+        "One seed does not say whether it was unlucky there, or whether the agent differs from its authors'."
     )
 
 
