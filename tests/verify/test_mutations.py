@@ -94,11 +94,9 @@ def files_of(path: Path) -> list[Path]:
 
 
 def tree(path: Path) -> dict[str, str]:
-    """Return every path below a folder with its contents."""
+    """Return every file of a run with its contents, but for the lock, which names the latest process."""
     return {
-        str(entry.relative_to(path)): hashlib.sha256(entry.read_bytes()).hexdigest()
-        for entry in path.rglob("*")
-        if entry.is_file()
+        str(file.relative_to(path)): hashlib.sha256(file.read_bytes()).hexdigest() for file in files_of(path)
     }
 
 
