@@ -6,7 +6,8 @@ Kernels access weights and averages by address, so that tensors of other shapes 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from inspect import signature
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -21,8 +22,9 @@ from atari_dqn.run.checkpoint.layout import is_like, shown
 from atari_dqn.types import StateDict
 
 
-def _options(kind: Callable[[list[Tensor]], Optimizer]) -> frozenset[str]:
-    return frozenset(kind([torch.zeros(1)]).defaults)
+def _options(kind: type[Optimizer]) -> frozenset[str]:
+    """Take the names from the signature: to create an optimizer imports PyTorch's compiler, for seconds."""
+    return frozenset(signature(kind).parameters) - {"params"}
 
 
 _AVERAGES: dict[frozenset[str], set[str]] = {
