@@ -158,7 +158,7 @@ def _method_problem(name: str, keys: Any, base: Any) -> str | None:
 def spec_path(path: Path, text: str) -> Path:
     """Return the spec that the file of a sweep or a tune names: a file relative to it, or a shipped one."""
     nearby = path.parent / text
-    return nearby if nearby.exists() else find_spec(Path(text))
+    return nearby if nearby.is_file() else find_spec(Path(text))
 
 
 def _axis_faults(file: SweepFile) -> Iterator[Fault]:

@@ -40,8 +40,12 @@ def _folder() -> Path:
 
 
 def find_spec(path: Path) -> Path:
-    """Return the spec that a user names: a path that exists, else the shipped one of that name."""
-    return find_shipped(path, shipped_specs())
+    """Return the spec that a user names: a file that exists, else the shipped one of that name.
+
+    A folder does not hide a shipped spec, since run directories are often named after theirs.
+    """
+    shipped = shipped_specs()
+    return shipped.get(path.name, path) if is_name(path) and path.is_dir() else find_shipped(path, shipped)
 
 
 def find_shipped(path: Path, shipped: Mapping[str, Path]) -> Path:

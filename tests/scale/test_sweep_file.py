@@ -57,6 +57,11 @@ def test_without_axes_game_and_seed_are_those_of_the_spec(tmp_path: Path):
     assert names(loaded(tmp_path, 'spec = "breakout_trackA"')) == ["breakout_trackA_breakout_seed1"]
 
 
+def test_a_folder_of_runs_does_not_hide_the_shipped_spec_of_its_name(tmp_path: Path):
+    (tmp_path / "breakout_trackA").mkdir()
+    assert names(loaded(tmp_path, 'spec = "breakout_trackA"')) == ["breakout_trackA_breakout_seed1"]
+
+
 def test_a_grid_is_every_combination_named_by_its_values(tmp_path: Path):
     text = 'spec = "c51"\n[grid]\nlearner.batch_size = [16, 32]\ntoggles.double = [true, false]\n'
     assert names(loaded(tmp_path, text)) == [

@@ -41,6 +41,11 @@ def test_a_file_that_exists_comes_before_a_name(elsewhere: Path):
     assert load_spec("c51").spec.game == "qbert"
 
 
+def test_a_folder_does_not_hide_a_spec_of_its_name(elsewhere: Path):
+    (elsewhere / "pong_quick").mkdir()
+    assert load_spec("pong_quick").spec.game == "pong"
+
+
 def test_a_name_after_a_folder_is_a_path(elsewhere: Path):
     with pytest.raises(SpecError, match=r"^mine/c51: no such file; expected a TOML spec$"):
         load_spec("mine/c51")
