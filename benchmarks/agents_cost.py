@@ -52,6 +52,7 @@ AGENTS = {
     "btr_small": "BTR, small",
     "btr": "BTR",
     "btr_ln": "BTR with layer normalisation",
+    "atari100k_drq_eps": "DrQ(ε)",
     "spr": "SPR",
     "sr_spr": "SR-SPR",
     "bbf_rr2": "BBF, replay ratio 2",

@@ -5,6 +5,7 @@
 
 One thread computes a minibatch of 32 in fp32, forward and backward. A change of a few per cent shows, also on
 a machine whose speed varies by more from one minute to the next. Ends with exit code 1 if a bit differs.
+The earlier version's kernels must take the same arguments.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ STACKS: dict[str, list[tuple[int, ...]]] = {
     ],
     "data_efficient": [(84, 84, 4, 5, 5, 5, 0, 0, 0, 0, 32), (16, 16, 32, 5, 5, 5, 0, 0, 0, 0, 64)],
 }
-FP32_VECTORS = 0
+FP32_VECTORS, BYTES, IN_PLANES = 0, 0, 1
 
 
 class Stack:
@@ -60,14 +61,15 @@ class Stack:
 
     def forward(self, library: ctypes.CDLL) -> None:
         library.encode(
-            FP32_VECTORS, at(self.frames), 1, self.shapes, ctypes.c_int64(self.count), pointers(self.weights),
-            pointers(self.biases), pointers(self.outputs), at(self.encoded),
+            FP32_VECTORS, at(self.frames), BYTES, IN_PLANES, self.shapes, ctypes.c_int64(self.count),
+            pointers(self.weights), pointers(self.biases), pointers(self.outputs), at(self.encoded),
         )  # fmt: skip
 
     def backward(self, library: ctypes.CDLL) -> None:
         library.encode_backward(
-            FP32_VECTORS, at(self.frames), 1, self.shapes, ctypes.c_int64(self.count), pointers(self.weights),
-            pointers(self.outputs), at(self.encoded), at(self.upstream), *map(pointers, self.gradients),
+            FP32_VECTORS, at(self.frames), BYTES, IN_PLANES, self.shapes, ctypes.c_int64(self.count),
+            pointers(self.weights), pointers(self.outputs), at(self.encoded), at(self.upstream),
+            *map(pointers, self.gradients),
         )  # fmt: skip
 
     def results(self) -> list[Tensor]:

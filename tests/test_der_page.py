@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 sys.path.append(str(Path(__file__).parents[1] / "docs/results"))
-from keep_der import KEPT, PAGE, RESULTS, bounds, difference, game_scores, over_games, page, table
+from keep_der import KEPT, PAGE, RESULTS, bounds, difference, game_scores, more_seeds, over_games, page, table
 
 RUNS = pl.DataFrame(
     {
@@ -22,22 +22,28 @@ EVALUATIONS = pl.DataFrame(
     {
         "run": ["a", "a", "b", "c"],
         "eval_type": ["light", "final", "final", "final"],
-        "mean_return": [1.0, -20.0, -18.0, 739.9],
+        "mean_return": [1.0, -20.0, -18.0, 750.0],
         "std_return": [0.0, 1.0, 2.0, 100.5],
-        "frame_caps": [0, 0, 3, 0],
+        "frame_caps": [0, 3, 0, 0],
     }
 )
 
 
-def test_score_of_a_game_is_the_mean_of_the_final_scores_of_its_seeds():
+def test_score_of_a_game_is_the_final_one_of_its_first_seed():
     (alien, pong) = game_scores(RUNS, EVALUATIONS)
-    assert (alien.game, alien.mean, alien.published) == ("alien", 739.9, 739.9)
-    assert (pong.mean, pong.minutes) == (-19.0, 15.0)
+    assert (alien.game, alien.mean, alien.later, alien.published) == ("alien", 750.0, (), 739.9)
+    assert (pong.mean, pong.later, pong.minutes) == (-20.0, (-18.0,), 10.0)
 
 
-def test_row_has_each_seed_and_marks_games_that_were_cut():
+def test_row_has_the_first_seed_and_marks_games_that_were_cut():
     row = table(game_scores(RUNS, EVALUATIONS)).splitlines()[3]
-    assert row.startswith("| pong | −20.0 ± 1.0, −18.0 ± 2.0 † | −19.3 |")
+    assert row.startswith("| pong | −20.0 ± 1.0 † | −19.3 |")
+
+
+def test_games_with_several_seeds_have_a_table_of_their_own():
+    found = more_seeds(game_scores(RUNS, EVALUATIONS))
+    assert found.splitlines()[-1] == "| pong | −20.0, −18.0 | −19.0 | −19.3 |"
+    assert more_seeds(game_scores(RUNS.filter(pl.col("seed") == 1), EVALUATIONS)) == ""
 
 
 def test_interval_of_equal_scores_is_their_value():

@@ -21,7 +21,7 @@ from atari_dqn.agent.random_draws import Rng, normal
 from atari_dqn.fast.cpu.factored import FactoredGradient, may_be_factored
 from atari_dqn.fast.cpu.passes import Kept, Layer, Layers, Room, backward, forward
 from atari_dqn.fast.low_precision import LowPrecisionWeight
-from atari_dqn.fast.torsos import StackedTorso
+from atari_dqn.fast.torsos import StackedTorso, kernels_read
 from atari_dqn.minibatch import Frames
 
 _FP32_BYTES = 4
@@ -33,8 +33,8 @@ class FusedNetwork(QNetwork):
     """A `QNetwork` whose forward pass is one kernel call, and whose backward pass is another.
 
     For one image, Python and PyTorch take as long between layers as the kernels in them. The modules inside
-    are not called, and neither are their hooks. Frames that are not bytes, and batches with several noise
-    samples, are computed layer by layer.
+    are not called, and neither are their hooks. Frames that kernels do not read, and batches with several
+    noise samples, are computed layer by layer.
     """
 
     fused: FusedPass
@@ -50,7 +50,7 @@ class FusedNetwork(QNetwork):
     ) -> ValueDistribution:
         """Compute the value distribution of every action."""
         noisy = self.fused.noisy if rng is not None else []
-        if frames.dtype is not torch.uint8 or (noisy and noise_rows > 1):
+        if not kernels_read(frames) or (noisy and noise_rows > 1):
             return super().distribution(frames, rng, num_quantiles=num_quantiles, noise_rows=noise_rows)
         draws = normal(rng, 1, num_draws(noisy)) if rng is not None and noisy else None
         value: ValueDistribution = self.value(self.fused.outputs(frames, draws, self.unwritten))

@@ -25,10 +25,15 @@ from atari_dqn.machine.sizes import MAX_UNFOLDED_BATCH
 from atari_dqn.minibatch import Frames
 
 
+def kernels_read(frames: Frames) -> bool:
+    """Return whether the kernels read frames: bytes, or fp32 as augmentation makes, without a gradient."""
+    return frames.dtype in (torch.uint8, torch.float32) and not frames.requires_grad
+
+
 class ConvolutionStack:
     """A stack of convolutions with ReLUs, computed image by image in one kernel call.
 
-    The first convolution reads bytes, and its weights are scaled instead: 0 to 255 are exact in bf16.
+    Pixels are from 0 to 255, and the first weights are scaled instead: bytes are exact in bf16.
     """
 
     def __init__(self, layers: nn.ModuleList, dtype: torch.dtype) -> None:
@@ -38,7 +43,7 @@ class ConvolutionStack:
         self.zeros = [count for layer in layers for count in padding_of(layer)]
 
     def encode(self, frames: Frames) -> Float[Tensor, "B F"]:
-        """Compute the flattened output of the last layer, channel by channel; frames must be bytes."""
+        """Compute the flattened output of the last layer, channel by channel; see `kernels_read`."""
         if torch.is_grad_enabled():
             encoded: Tensor = _EncodeFunction.apply(self, frames, *self.parameters())  # type: ignore[no-untyped-call]
             return encoded
@@ -125,7 +130,7 @@ class _EncodeFunction(torch.autograd.Function):
 
 
 class StackedTorso(ConvolutionalTorso):
-    """A convolutional torso in one kernel call; frames that are not bytes are computed layer by layer."""
+    """A convolutional torso in one kernel call; frames that kernels do not read go layer by layer."""
 
     stack: ConvolutionStack
 
@@ -135,7 +140,7 @@ class StackedTorso(ConvolutionalTorso):
 
     def encode(self, frames: Frames) -> Float[Tensor, "B F"]:
         """Compute the flattened output of the convolutions, channel by channel."""
-        return self.stack.encode(frames) if frames.dtype is torch.uint8 else super().encode(frames)
+        return self.stack.encode(frames) if kernels_read(frames) else super().encode(frames)
 
 
 class PatchTorso(ConvolutionalTorso):

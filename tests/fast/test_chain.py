@@ -8,8 +8,6 @@ from kernel_checks import assert_near, threads
 from torch import Tensor
 from torch.nn import functional as F
 
-from atari_dqn.fast.cpu import products
-
 STRIDES = [4, 2, 1]
 WITHOUT_ZEROS = [0] * 12
 DOPAMINE = [2, 2, 2, 2, 1, 2, 1, 2, 1, 1, 1, 1]
@@ -134,7 +132,24 @@ def test_gradient_passes_an_output_that_is_nan(dtype: torch.dtype) -> None:
     assert_near(of_bias[5], upstream.view(2, 64, -1)[:, 5].double().sum())
 
 
-def test_an_empty_batch_is_not_taken(dtype: torch.dtype) -> None:
-    frames = torch.zeros(2, 4, 84, 84, dtype=torch.uint8)
-    assert products.takes_bytes(frames, 4, dtype)
-    assert not products.takes_bytes(frames[:0], 4, dtype)
+@pytest.mark.parametrize("order", [torch.contiguous_format, torch.channels_last])
+def test_floats_are_encoded_to_the_bit_as_the_bytes_that_they_equal(
+    order: torch.memory_format, dtype: torch.dtype
+) -> None:
+    stack = Stack(3, WITHOUT_ZEROS, dtype)
+    upstream = stack.upstream()
+    of_bytes = [stack.encode(), *stack.gradients(upstream)]
+    stack.frames = stack.frames.float().contiguous(memory_format=order)
+    assert all(map(torch.equal, of_bytes, [stack.encode(), *stack.gradients(upstream)]))
+
+
+@pytest.mark.parametrize("side", [84, 83])
+def test_floats_between_bytes_are_rounded_to_the_nearest_number_of_the_format(
+    side: int, dtype: torch.dtype
+) -> None:
+    stack = Stack(2, WITHOUT_ZEROS, dtype)
+    stack.frames = torch.rand(2, 4, side, side) * 280
+    encoded = stack.encode()
+    stack.frames = stack.frames.to(dtype).float()
+    assert torch.equal(stack.encode(), encoded)
+    assert_near(encoded, stack.one_by_one()[0].detach())

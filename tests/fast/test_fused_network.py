@@ -113,6 +113,26 @@ def test_fused_outputs_are_those_of_the_plain_network(
 
 
 @EACH_KIND
+def test_brighter_frames_are_computed_by_the_kernels_too(kind: Kind, calls: list[Tensor]) -> None:
+    brighter = frames(5).float() * torch.linspace(0.9, 1.1, 5).view(5, 1, 1, 1)
+    with torch.no_grad():
+        found = kind.made().distribution(brighter).outputs
+        expected = kind.plain().distribution(brighter).outputs
+    assert len(calls) == 1
+    torch.testing.assert_close(found, expected, rtol=near(kind), atol=near(kind))
+
+
+def test_gradient_of_the_frames_is_computed_layer_by_layer(calls: list[Tensor]) -> None:
+    of_frames = []
+    for network in (RAINBOW.made(), RAINBOW.plain()):
+        images = frames(2).float().requires_grad_()
+        network.distribution(images).outputs.sum().backward()
+        of_frames.append(images.grad)
+    assert calls == []
+    torch.testing.assert_close(*of_frames, rtol=1e-5, atol=1e-8)
+
+
+@EACH_KIND
 def test_layers_by_kernels_put_out_what_the_plain_ones_do(kind: Kind, calls: list[Tensor]) -> None:
     with torch.no_grad():
         found = kind.made(fuse=False).distribution(frames(5), stream(seed=1)).outputs

@@ -59,7 +59,7 @@ def empty_images(size: Sequence[int], like: Tensor) -> Tensor:
 def kernels() -> ctypes.CDLL:
     """Return the library of products, which must be available."""
     found = library("products")
-    assert found is not None, "check takes_… first"
+    assert found is not None, "check `unit_for` first"
     return found
 
 
@@ -67,20 +67,20 @@ def unit_of(*tensors: Tensor) -> int:
     """Return the number of the unit that computes on these tensors, which have one dtype."""
     (dtype,) = {tensor.dtype for tensor in tensors}
     unit = unit_for(dtype)
-    assert unit is not None, "check takes_… first"
+    assert unit is not None, "check `unit_for` first"
     return unit
 
 
 class StackArguments:
-    """The arguments of a stack of convolutions: its images, shapes and weights."""
+    """The arguments of a stack of convolutions: its images, bytes or fp32, its shapes and its weights."""
 
     def __init__(self, pixels: Tensor, weights: list[Tensor], strides: list[int], zeros: list[int]) -> None:
-        in_planes = pixels.is_contiguous()
+        are_floats, in_planes = pixels.dtype is torch.float32, pixels.is_contiguous()
         self._pixels = pixels if in_planes else channels_last(pixels)
         self.weights = [channels_last(weight) for weight in weights]
         shapes, self.sizes = shapes_of(
             pixels.shape, tuple(weight.shape for weight in weights), tuple(strides), tuple(zeros)
         )
         self.arguments = (
-            self._pixels.data_ptr(), in_planes, shapes, len(weights), pointers(self.weights),
+            self._pixels.data_ptr(), are_floats, in_planes, shapes, len(weights), pointers(self.weights),
         )  # fmt: skip

@@ -13,11 +13,15 @@ struct Bf16 {
         return _mm512_dpbf16_ps(sum, reinterpret_cast<__m512bh>(a), reinterpret_cast<__m512bh>(b));
     }
 
-    static value of_byte(std::uint8_t x) {  // exact
-        const float wide = x;
+    static std::uint32_t bits_of(float x) {
         std::uint32_t bits;
-        std::memcpy(&bits, &wide, sizeof bits);
-        return static_cast<value>(bits >> 16);
+        std::memcpy(&bits, &x, sizeof bits);
+        return bits;
+    }
+    static value of(std::uint8_t x) { return static_cast<value>(bits_of(x) >> 16); }  // exact
+    static value of(float x) {  // the nearest, the even one of two; x is not NaN
+        const std::uint32_t bits = bits_of(x);
+        return static_cast<value>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
     }
     static bool is_positive_or_nan(value x) { return (x & 0x8000) == 0 ? x != 0 : (x & 0x7fff) > kInfinity; }
 

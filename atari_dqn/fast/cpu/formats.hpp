@@ -23,7 +23,8 @@ struct Fp32 {
 
     static ALWAYS_INLINE vec add_product(vec a, vec b, vec sum) { return multiply_add(a, b, sum); }
 
-    static value of_byte(std::uint8_t x) { return x; }
+    static value of(std::uint8_t x) { return x; }
+    static value of(float x) { return x; }
     static bool is_positive_or_nan(value x) { return !(x <= 0); }
 
     static ALWAYS_INLINE void load(const value* from, vec& first, vec& second) {

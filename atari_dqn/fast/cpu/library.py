@@ -23,7 +23,8 @@ FOLDER = Path(__file__).parent
 _ADDRESS, _COUNT, _CHOICE = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int
 _NUMBER, _WIDE = ctypes.c_float, ctypes.c_double
 _LAYER = (_ADDRESS, _ADDRESS)  # values and shape, or values and weight
-_CHAIN = (_CHOICE, _ADDRESS, _CHOICE, _ADDRESS, _COUNT, _ADDRESS)  # unit, bytes and order, layers, weights
+_CHAIN = (_CHOICE, _ADDRESS, _CHOICE, _CHOICE, _ADDRESS, _COUNT, _ADDRESS)
+# unit, images with their type and order, layers, weights
 _TREE = (_ADDRESS, _ADDRESS, _COUNT, _COUNT)  # sums, minima, levels, fan-out
 _PRODUCT = (_COUNT, _COUNT, _COUNT)  # rows, inputs, outputs
 _Types = tuple[type["ctypes._SimpleCData[Any]"], ...]

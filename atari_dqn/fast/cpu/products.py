@@ -26,17 +26,10 @@ from atari_dqn.fast.cpu.arguments import (
     sizes_of,
     unit_of,
 )  # fmt: skip
-from atari_dqn.fast.cpu.library import pointers, size_divisor, unit_for
+from atari_dqn.fast.cpu.library import pointers, size_divisor
 from atari_dqn.fast.cpu.shapes import Size
 
 _NO_RELU = 0
-
-
-def takes_bytes(pixels: Tensor, channels: int, dtype: torch.dtype) -> bool:
-    """Return whether the kernels can compute a stack of convolutions of these B × C × H × W bytes."""
-    are_bytes = pixels.dtype is torch.uint8 and pixels.is_cpu
-    has_images = pixels.ndim == 4 and pixels.shape[0] > 0 and pixels.shape[1] == channels
-    return are_bytes and has_images and unit_for(dtype) is not None
 
 
 def fits_product(weight: Size, dtype: torch.dtype) -> bool:
@@ -70,7 +63,7 @@ def _encode(
     zeros: list[int],
     all_layers: bool,
 ) -> list[Tensor]:
-    """Compute the output of a stack of convolutions with ReLUs of bytes: B × F, channel by channel.
+    """Compute the output of a stack of convolutions with ReLUs of bytes or fp32: B × F, channel by channel.
 
     With `all_layers` the outputs of all layers but the last follow. `zeros` has the padding of each layer:
     four numbers.

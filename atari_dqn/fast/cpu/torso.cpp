@@ -1,4 +1,4 @@
-// A stack of convolutions, each behind a ReLU, of images of bytes: a torso, forward and backward.
+// A stack of convolutions, each behind a ReLU, of images of bytes or floats: a torso, forward and backward.
 //
 // An image goes through all layers in one core's cache. What comes out lies channel by channel, as the weights
 // of a fully connected layer have it.
@@ -36,10 +36,17 @@ struct Stack {
     size_t size() const { return layers.size(); }
 };
 
+// The images that a stack reads: floats or bytes, that lie channel by channel in `planes`, or channels last.
+struct Images {
+    const void* pixels;
+    bool floats, planes;
+};
+
 template <class Unit>
 struct StackMemory {
     using value = typename Unit::value;
-    Scratch<std::uint8_t> pixels;
+    Scratch<std::uint8_t> bytes;
+    Scratch<float> floats;
     Scratch<value> widened, padded, flow[2];
     Scratch<word> panels;
     Scratch<float> partial;
@@ -47,7 +54,7 @@ struct StackMemory {
 
 typedef std::uint8_t bytes __attribute__((vector_size(16)));
 
-inline bytes load_bytes(const std::uint8_t* at) {
+inline bytes load_bytes(const void* at) {
     bytes x;
     std::memcpy(&x, at, sizeof x);
     return x;
@@ -68,20 +75,21 @@ bytes interleaved(bytes a, bytes b, size_t half) {
     return interleaved<kBytes>(a, b, half, std::make_index_sequence<sizeof(bytes)>());
 }
 
-// The bytes of an image that lie channel by channel, channels last.
-inline const std::uint8_t* channels_last(const Shape& shape, const std::uint8_t* from, std::uint8_t* to) {
-    constexpr size_t kBytes = sizeof(bytes);
+// The values of an image that lie channel by channel, channels last.
+template <class Value>
+const Value* channels_last(const Shape& shape, const Value* from, Value* to) {
+    constexpr size_t kBytes = sizeof(Value), kValues = sizeof(bytes) / kBytes;
     const size_t pixels = shape.height * shape.width;
     size_t done = 0;
     if (shape.channels == 4)
-        for (; done + kBytes <= pixels; done += kBytes) {
+        for (; done + kValues <= pixels; done += kValues) {
             const bytes a = load_bytes(from + done), b = load_bytes(from + pixels + done);
             const bytes c = load_bytes(from + 2 * pixels + done), d = load_bytes(from + 3 * pixels + done);
             for (size_t half = 0; half < 2; ++half) {
-                const bytes ab = interleaved<1>(a, b, half), cd = interleaved<1>(c, d, half);
+                const bytes ab = interleaved<kBytes>(a, b, half), cd = interleaved<kBytes>(c, d, half);
                 for (size_t quarter = 0; quarter < 2; ++quarter) {
-                    const bytes abcd = interleaved<2>(ab, cd, quarter);
-                    std::memcpy(to + 4 * done + (2 * half + quarter) * kBytes, &abcd, kBytes);
+                    const bytes abcd = interleaved<2 * kBytes>(ab, cd, quarter);
+                    std::memcpy(to + 4 * done + (2 * half + quarter) * kValues, &abcd, sizeof abcd);
                 }
             }
         }
@@ -91,19 +99,29 @@ inline const std::uint8_t* channels_last(const Shape& shape, const std::uint8_t*
     return to;
 }
 
-// Values of an image of bytes, channels last; `planes` if the bytes lie channel by channel. Two loops, since compilers make
-// no vectors of one that interleaves and converts.
-template <class Format>
-void widen_image(const Shape& shape, const std::uint8_t* from, bool planes, Scratch<std::uint8_t>& scratch,
-                 typename Format::value* __restrict to) {
+// An image in a unit's format, channels last. Two loops, since compilers make no vectors of one that interleaves and converts.
+template <class Format, class Value>
+void convert_image(const Shape& shape, const Value* from, bool planes, Scratch<Value>& scratch,
+                   typename Format::value* __restrict to) {
     if (planes) from = channels_last(shape, from, scratch.of(shape.image()));
-    for (size_t i = 0; i < shape.image(); ++i) to[i] = Format::of_byte(from[i]);
+    for (size_t i = 0; i < shape.image(); ++i) to[i] = Format::of(from[i]);
+}
+
+template <class Unit>
+void widen_image(const Shape& shape, const Images& images, size_t image, StackMemory<Unit>& memory,
+                 typename Unit::value* to) {
+    const size_t begin = image * shape.image();
+    if (images.floats)
+        convert_image<typename Unit::Format>(shape, static_cast<const float*>(images.pixels) + begin, images.planes,
+                                             memory.floats, to);
+    else
+        convert_image<typename Unit::Format>(shape, static_cast<const std::uint8_t*>(images.pixels) + begin,
+                                             images.planes, memory.bytes, to);
 }
 
 // What a stack makes of one image; `parts` of each layer are shared among threads.
 template <class Unit>
 class Pass {
-    using Format = typename Unit::Format;
     using value = typename Unit::value;
 
   public:
@@ -111,11 +129,11 @@ class Pass {
         for (const Shape& shape : stack.layers) between_ = std::max(between_, shape.out());
     }
 
-    void image(size_t image, const std::uint8_t* pixels, bool planes, word* const* panels, const float* const* biases,
+    void image(size_t image, const Images& images, word* const* panels, const float* const* biases,
                void* const* outputs, value* encoded) {
-        const size_t size = stack_.first().image(), last = stack_.size() - 1;
-        value* widened = memory_.widened.of(size);
-        widen_image<Format>(stack_.first(), pixels + image * size, planes, memory_.pixels, widened);
+        const size_t last = stack_.size() - 1;
+        value* widened = memory_.widened.of(stack_.first().image());
+        widen_image(stack_.first(), images, image, memory_, widened);
         const value* in = widened;
         for (size_t i = 0; i <= last; ++i) {
             const Shape& shape = stack_.layers[i];
@@ -142,8 +160,8 @@ class Pass {
 };
 
 template <class Unit>
-void encode(const std::uint8_t* pixels, bool planes, const Stack& stack, const void* const* weights,
-         const float* const* biases, void* const* outputs, typename Unit::value* encoded) {
+void encode(const Images& images, const Stack& stack, const void* const* weights, const float* const* biases,
+            void* const* outputs, typename Unit::value* encoded) {
     using value = typename Unit::value;
     StackMemory<Unit>& shared = kept<StackMemory<Unit>>();
     const std::vector<word*> panels = stack.panels<Unit>(shared.panels, 0);
@@ -157,7 +175,7 @@ void encode(const std::uint8_t* pixels, bool planes, const Stack& stack, const v
     const size_t parts = batch < threads() ? threads() : 1;  // of a layer; with one, threads share the images
     const auto run = [&](size_t image) {
         Pass<Unit>(stack, kept<StackMemory<Unit>>(), parts)
-            .image(image, pixels, planes, panels.data(), biases, outputs, encoded);
+            .image(image, images, panels.data(), biases, outputs, encoded);
     };
     if (parts == 1) return for_each_piece(batch, run);
     for (size_t image = 0; image < batch; ++image) run(image);
@@ -181,8 +199,7 @@ void let_through(const Shape& shape, size_t images, const typename Format::value
 template <class Unit>
 struct Upstream {
     using value = typename Unit::value;
-    const std::uint8_t* pixels;
-    bool planes;
+    const Images& images;
     const void* const* outputs;
     const value *encoded, *upstream;
     const std::vector<word*>& panels;
@@ -194,7 +211,7 @@ void add_chunk(const Stack& stack, const Upstream<Unit>& of, size_t first, size_
     using Format = typename Unit::Format;
     using value = typename Unit::value;
     StackMemory<Unit>& memory = kept<StackMemory<Unit>>();
-    const size_t size = stack.first().image(), last = stack.size() - 1;
+    const size_t last = stack.size() - 1;
     size_t between = stack.last().out();
     for (size_t i = 1; i <= last; ++i) between = std::max(between, stack.layers[i].image());
     value* flow = memory.flow[0].of(images * between);
@@ -215,11 +232,10 @@ void add_chunk(const Stack& stack, const Upstream<Unit>& of, size_t first, size_
     // the first layer's images are large: where sums may go on from one to the next, each stays in a core's cache
     const Shape& shape = stack.first();
     const size_t at_once = Unit::kTakesRows ? 1 : images;
-    value* in = memory.widened.of(at_once * size);
+    value* in = memory.widened.of(at_once * shape.image());
     for (size_t done = 0; done < images; done += at_once) {
-        const std::uint8_t* pixels = of.pixels + (first + done) * size;
         for (size_t i = 0; i < at_once; ++i)
-            widen_image<Format>(shape, pixels + i * size, of.planes, memory.pixels, in + i * size);
+            widen_image(shape, of.images, first + done + i, memory, in + i * shape.image());
         const value* y = last ? static_cast<const value*>(of.outputs[0]) + (first + done) * shape.out() : nullptr;
         Backward<Unit> backward(shape, in, at_once);
         backward.take(y, flow + done * shape.out());
@@ -228,16 +244,16 @@ void add_chunk(const Stack& stack, const Upstream<Unit>& of, size_t first, size_
 }
 
 template <class Unit>
-void encode_backward(const std::uint8_t* pixels, bool planes, const Stack& stack, const void* const* weights,
-                  const void* const* outputs, const typename Unit::value* encoded,
-                  const typename Unit::value* upstream, float* const* of_weights, float* const* of_biases) {
+void encode_backward(const Images& images, const Stack& stack, const void* const* weights, const void* const* outputs,
+                     const typename Unit::value* encoded, const typename Unit::value* upstream,
+                     float* const* of_weights, float* const* of_biases) {
     using value = typename Unit::value;
     const size_t batch = stack.first().batch, chunks = (batch + kChunk - 1) / kChunk, size = stack.begins.back();
     const std::vector<word*> panels = stack.panels<Unit>(kept<StackMemory<Unit>>().panels, 1);
     for (size_t i = 1; i < stack.size(); ++i)
         pack_transposed<Unit>(stack.layers[i], static_cast<const value*>(weights[i]), panels[i]);
     float* partial = kept<StackMemory<Unit>>().partial.of(chunks * size);
-    const Upstream<Unit> of{pixels, planes, outputs, encoded, upstream, panels};
+    const Upstream<Unit> of{images, outputs, encoded, upstream, panels};
     for_each_piece(chunks, [&](size_t chunk) {
         add_chunk(stack, of, chunk * kChunk, std::min(kChunk, batch - chunk * kChunk), partial + chunk * size);
     });
@@ -252,23 +268,26 @@ void encode_backward(const std::uint8_t* pixels, bool planes, const Stack& stack
 
 }  // namespace
 
-extern "C" void encode(int unit, const std::uint8_t* pixels, int planes, const std::int64_t* shapes, std::int64_t layers,
-                    const void* const* weights, const float* const* biases, void* const* outputs, void* encoded) {
+extern "C" void encode(int unit, const void* pixels, int floats, int planes, const std::int64_t* shapes,
+                       std::int64_t layers, const void* const* weights, const float* const* biases,
+                       void* const* outputs, void* encoded) {
+    const Images images{pixels, floats != 0, planes != 0};
     with_unit(unit, [&](auto chosen) {
         using value = typename decltype(chosen)::value;
-        encode<decltype(chosen)>(pixels, planes, Stack(shapes, layers), weights, biases, outputs,
-                              static_cast<value*>(encoded));
+        encode<decltype(chosen)>(images, Stack(shapes, layers), weights, biases, outputs,
+                                 static_cast<value*>(encoded));
     });
 }
 
-extern "C" void encode_backward(int unit, const std::uint8_t* pixels, int planes, const std::int64_t* shapes,
-                             std::int64_t layers, const void* const* weights, const void* const* outputs,
-                             const void* encoded, const void* upstream, float* const* of_weights,
-                             float* const* of_biases) {
+extern "C" void encode_backward(int unit, const void* pixels, int floats, int planes, const std::int64_t* shapes,
+                                std::int64_t layers, const void* const* weights, const void* const* outputs,
+                                const void* encoded, const void* upstream, float* const* of_weights,
+                                float* const* of_biases) {
+    const Images images{pixels, floats != 0, planes != 0};
     with_unit(unit, [&](auto chosen) {
         using value = typename decltype(chosen)::value;
-        encode_backward<decltype(chosen)>(pixels, planes, Stack(shapes, layers), weights, outputs,
-                                       static_cast<const value*>(encoded), static_cast<const value*>(upstream),
-                                       of_weights, of_biases);
+        encode_backward<decltype(chosen)>(images, Stack(shapes, layers), weights, outputs,
+                                          static_cast<const value*>(encoded), static_cast<const value*>(upstream),
+                                          of_weights, of_biases);
     });
 }

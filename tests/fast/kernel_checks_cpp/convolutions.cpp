@@ -1,9 +1,9 @@
-// Stacks of convolutions on bytes, as the torsos of the agents have them.
+// Stacks of convolutions on bytes and on floats, as the torsos of the agents have them.
 #include "../../../atari_dqn/fast/cpu/calls.hpp"
 #include "checks.hpp"
 
 // A stack: each layer is compared given what the kernels put out before it, so that roundings do not add up.
-static void check_stack(const std::string& name, int64_t batch, std::vector<Convolution> layers, bool planes) {
+static void check_stack(const std::string& name, int64_t batch, std::vector<Convolution> layers, bool planes, bool floats) {
     std::vector<Numbers> weights, biases, outputs, of_weights, of_biases;
     std::vector<const void*> weights_at, outputs_at;
     std::vector<const float*> biases_at;
@@ -27,21 +27,25 @@ static void check_stack(const std::string& name, int64_t batch, std::vector<Conv
     const std::vector<uint8_t> bytes = drawn_bytes(first.in());  // channels last
     const std::vector<uint8_t> given =
         planes ? transposed(bytes, size_t(batch), size_t(first.height * first.width), size_t(first.channels)) : bytes;
-    const Numbers images(bytes.begin(), bytes.end()), upstream = drawn(last.out());
+    const Numbers images(bytes.begin(), bytes.end()), upstream = drawn(last.out()), wide(given.begin(), given.end());
+    const void* pixels_at = floats ? static_cast<const void*>(wide.data()) : given.data();
     Numbers encoded(last.out()), again(last.out());
     const auto count = int64_t(layers.size());
-    const std::string where = name + (planes ? ", planes, " : ", ") + std::to_string(batch) + " images, layer ";
+    const std::string where = name + (floats ? ", floats" : "") + (planes ? ", planes, " : ", ") +
+                              std::to_string(batch) + " images, layer ";
 
-    encode(0, given.data(), planes, &first.batch, count, weights_at.data(), biases_at.data(), to.data(), encoded.data());
-    encode(0, given.data(), planes, &first.batch, count, weights_at.data(), biases_at.data(), nullptr, again.data());
+    encode(0, pixels_at, floats, planes, &first.batch, count, weights_at.data(), biases_at.data(), to.data(),
+           encoded.data());
+    encode(0, pixels_at, floats, planes, &first.batch, count, weights_at.data(), biases_at.data(), nullptr,
+           again.data());
     compare(where + "last, not kept", again, exact(encoded), 0);
     outputs.back() = transposed(encoded, size_t(batch), filters, pixels);
     const auto input = [&](size_t i) -> const Numbers& { return i ? outputs[i - 1] : images; };
     for (size_t i = 0; i < layers.size(); ++i)
         compare(where + std::to_string(i), outputs[i], rectified(layers[i].apply(input(i), weights[i], biases[i])));
 
-    encode_backward(0, given.data(), planes, &first.batch, count, weights_at.data(), outputs_at.data(), encoded.data(),
-                    upstream.data(), of_weights_at.data(), of_biases_at.data());
+    encode_backward(0, pixels_at, floats, planes, &first.batch, count, weights_at.data(), outputs_at.data(),
+                    encoded.data(), upstream.data(), of_weights_at.data(), of_biases_at.data());
     Exact flow = transposed(exact(upstream), size_t(batch), filters, pixels);
     for (size_t i = layers.size(); i-- > 0;) {
         const OfConvolution gradients(layers[i], input(i), weights[i], let_through(flow, outputs[i]));
@@ -49,6 +53,10 @@ static void check_stack(const std::string& name, int64_t batch, std::vector<Conv
         compare("gradient of biases, " + where + std::to_string(i), of_biases[i], gradients.bias);
         flow = gradients.x;
     }
+}
+
+static void check_stack(const std::string& name, int64_t batch, const std::vector<Convolution>& layers, bool planes) {
+    for (const bool floats : {false, true}) check_stack(name, batch, layers, planes, floats);
 }
 
 void check_convolutions() {

@@ -11,10 +11,10 @@ struct OfLayer {
 };
 
 extern "C" {
-void forward(int unit, const uint8_t* pixels, int planes, const int64_t* shapes, int64_t convolutions,
+void forward(int unit, const void* pixels, int floats, int planes, const int64_t* shapes, int64_t convolutions,
              const void* const* weights, const float* const* biases, const Layer* layers, float* noise, int64_t draws,
              int64_t numbers, void* const* kept_outputs, float* outputs);
-void backward(int unit, const uint8_t* pixels, int planes, const int64_t* shapes, int64_t convolutions,
+void backward(int unit, const void* pixels, int floats, int planes, const int64_t* shapes, int64_t convolutions,
               const void* const* weights, const Layer* layers, int64_t numbers, const void* const* kept_outputs,
               const float* upstream, float* const* of_weights, float* const* of_biases, const OfLayer* of_layers,
               void* of_hidden);
@@ -91,7 +91,7 @@ class Network {
         for (Room& room : rooms) of_layers.push_back(room.at());
         if (!written) of_layers[0].weight = of_layers[0].deviation = nullptr;
         if (!kind_.dueling) of_layers[2] = {};
-        backward(0, bytes_.data(), 0, &layers_[0].batch, 2, weights_at_, arguments().data(), int64_t(kind_.numbers),
+        backward(0, bytes_.data(), 0, 0, &layers_[0].batch, 2, weights_at_, arguments().data(), int64_t(kind_.numbers),
                  kept_at_, upstream_.data(), of_weights_at, of_biases_at, of_layers.data(), of_hidden.data());
 
         Exact of_units(rows_ * pitch_), of_actions = exact(upstream_);
@@ -135,7 +135,7 @@ class Network {
     // What a forward pass puts out; it makes noise of the draws in `noise_`.
     Numbers passed(bool keep) {
         Numbers outputs(upstream_.size());
-        forward(0, bytes_.data(), 0, &layers_[0].batch, 2, weights_at_, biases_at_, arguments().data(), noise_.data(),
+        forward(0, bytes_.data(), 0, 0, &layers_[0].batch, 2, weights_at_, biases_at_, arguments().data(), noise_.data(),
                 kind_.noisy ? int64_t(draws_) : 0, int64_t(kind_.numbers), keep ? kept_at_ : nullptr, outputs.data());
         return outputs;
     }
