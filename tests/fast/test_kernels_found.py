@@ -13,6 +13,7 @@ import torch
 
 from atari_dqn.errors import UserError
 from atari_dqn.fast.cpu import library as found
+from atari_dqn.fast.cpu.products import fits_product
 from atari_dqn.machine.hardware import cpu_flags
 
 
@@ -117,6 +118,7 @@ def test_run_uses_the_quickest_unit_of_its_precision(precision: str, used: list[
 @pytest.mark.skipif(found.unit_for(torch.bfloat16) is None, reason="no kernels of our own on this machine")
 def test_tensors_of_two_formats_are_refused() -> None:
     x, weight = torch.zeros(2, 64), torch.zeros(32, 64, dtype=torch.bfloat16)
+    assert fits_product((32, 64), torch.bfloat16)
     with pytest.raises(ValueError, match="too many values"):
         torch.ops.atari_dqn.multiply(x, weight, torch.zeros(32))
 
