@@ -26,8 +26,12 @@ from atari_dqn.minibatch import Frames
 
 
 def kernels_read(frames: Frames) -> bool:
-    """Return whether the kernels read frames: bytes, or fp32 as augmentation makes, without a gradient."""
-    return frames.dtype in (torch.uint8, torch.float32) and not frames.requires_grad
+    """Return whether the kernels can compute with frames: uint8, or fp32 of which no gradient is needed.
+
+    PyTorch keeps no tensor of its inference mode for a backward pass.
+    """
+    is_kept = not (torch.is_grad_enabled() and frames.is_inference())
+    return frames.dtype in (torch.uint8, torch.float32) and not frames.requires_grad and is_kept
 
 
 class ConvolutionStack:
@@ -44,6 +48,7 @@ class ConvolutionStack:
 
     def encode(self, frames: Frames) -> Float[Tensor, "B F"]:
         """Compute the flattened output of the last layer, channel by channel; see `kernels_read`."""
+        assert not frames.requires_grad
         if torch.is_grad_enabled():
             encoded: Tensor = _EncodeFunction.apply(self, frames, *self.parameters())  # type: ignore[no-untyped-call]
             return encoded
@@ -130,7 +135,7 @@ class _EncodeFunction(torch.autograd.Function):
 
 
 class StackedTorso(ConvolutionalTorso):
-    """A convolutional torso in one kernel call; frames that kernels do not read go layer by layer."""
+    """A convolutional torso in one kernel call; other frames than `kernels_read` are computed in layers."""
 
     stack: ConvolutionStack
 

@@ -158,7 +158,8 @@ def _method_problem(name: str, keys: Any, base: Any) -> str | None:
 def spec_path(path: Path, text: str) -> Path:
     """Return the spec that the file of a sweep or a tune names: a file relative to it, or a shipped one."""
     nearby = path.parent / text
-    return nearby if nearby.is_file() else find_spec(Path(text))
+    is_nearby = nearby.exists() and not (nearby.is_dir() and is_name(Path(text)))
+    return nearby if is_nearby else find_spec(Path(text))
 
 
 def _axis_faults(file: SweepFile) -> Iterator[Fault]:

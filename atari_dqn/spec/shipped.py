@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -40,17 +40,20 @@ def _folder() -> Path:
 
 
 def find_spec(path: Path) -> Path:
-    """Return the spec that a user names: a file that exists, else the shipped one of that name.
+    """Return the spec that a user names: a file that exists, else the shipped one of that name."""
+    return find_shipped(path, shipped_specs())
 
-    A folder does not hide a shipped spec, since run directories are often named after theirs.
+
+def find_shipped(
+    path: Path, shipped: Mapping[str, Path], *, is_folder_of_kind: Callable[[Path], bool] | None = None
+) -> Path:
+    """Return the file or folder that a user names, else the file of that name in `shipped`.
+
+    A folder of another kind does not hide a shipped file: run directories are often named after their specs.
     """
-    shipped = shipped_specs()
-    return shipped.get(path.name, path) if is_name(path) and path.is_dir() else find_shipped(path, shipped)
-
-
-def find_shipped(path: Path, shipped: Mapping[str, Path]) -> Path:
-    """Return the file that a user names: a path that exists, else the one of that name in `shipped`."""
-    return path if not is_name(path) or path.exists() else shipped.get(path.name, path)
+    is_of_kind = not path.is_dir() or (is_folder_of_kind is not None and is_folder_of_kind(path))
+    exists = path.exists() and is_of_kind
+    return path if exists or not is_name(path) else shipped.get(path.name, path)
 
 
 def is_name(path: Path) -> bool:

@@ -47,9 +47,7 @@ mean that van Hasselt et al. (2019) print; human-normalised: 0 is random play, 1
 
 {far_below}
 
-{more_seeds}
-
-![Human-normalised scores of each game, ours and published]({plot})
+{more_seeds}![Human-normalised scores of each game, ours and published]({plot})
 
 - An interval is over the choice of games: {resamples:,} times as many games are drawn from these with
   replacement. It does not say how far seeds differ.
@@ -59,7 +57,7 @@ mean that van Hasselt et al. (2019) print; human-normalised: 0 is random play, 1
   ([costs](../algorithms.md#what-an-agent-costs)).
 - †: the cap of 108,000 frames cut games.
 
-**Not shown:** {missing}other seeds of most games; the forms of DER with other hyperparameters, such as
+**Not shown:** {missing}other seeds of {others}; the forms of DER with other hyperparameters, such as
 Dopamine's.
 
 Made from [runs.csv](der/runs.csv) and [evaluations.csv](der/evaluations.csv), with the complete
@@ -81,7 +79,7 @@ class GameScore:
     """The mean and standard deviation of the first seed's games."""
     mean: float
     """The mean of the first seed's games."""
-    later: tuple[float, ...]
+    later_means: tuple[float, ...]
     """The mean of each later seed's games."""
     published: float
     minutes: float
@@ -141,13 +139,15 @@ def game_scores(runs: pl.DataFrame, evaluations: pl.DataFrame) -> list[GameScore
 def score_of(game: str, seeds: pl.DataFrame) -> GameScore:
     """Collect the scores of a game from the final evaluations of its seeds, in their order."""
     first, *later = seeds.iter_rows(named=True)
+    if first["seed"] != 1:
+        raise SystemExit(f"{game}: seed 1 is not kept")
     published = {column.agent: figure.mean for column, figure in columns_of(game)}
     cut = " †" * (first["frame_caps"] > 0)
     return GameScore(
         game=game,
         text=f"{number(first['mean_return'])} ± {number(first['std_return'])}{cut}",
         mean=first["mean_return"],
-        later=tuple(row["mean_return"] for row in later),
+        later_means=tuple(row["mean_return"] for row in later),
         published=published[PUBLISHED],
         minutes=first["minutes"],
     )
@@ -162,6 +162,7 @@ def page(scores: list[GameScore], runs: pl.DataFrame) -> str:
         over_games=over_games(scores),
         far_below=far_below(scores),
         more_seeds=more_seeds(scores),
+        others="most games" if any(score.later_means for score in scores) else "every game",
         plot=PLOT,
         resamples=RESAMPLES,
         threads=f"{runs['torch_threads'].max()} thread each",
@@ -210,23 +211,25 @@ def far_below(scores: list[GameScore]) -> str:
     names = ", ".join(f"`{game}`" for game in found)
     return (
         f"Less than half of what is published, where that is above {FAR_ABOVE_RANDOM}: {names}.\n"
-        "One seed does not say whether it was unlucky there, or whether the agent differs from its authors'."
+        "One seed does not say whether it was unlucky, or whether the agent differs from its authors'."
     )
 
 
 def more_seeds(scores: list[GameScore]) -> str:
-    """Format the scores of all seeds of the games that have several; empty if none has."""
-    several = [score for score in scores if score.later]
+    """Format the scores of the later seeds of the games that have any; empty if none has."""
+    several = [score for score in scores if score.later_means]
     if not several:
         return ""
-    lines = ["| game | here, each seed | mean | published |", "| --- | --- | --- | --- |"]
+    lines = ["| game | seed 1 | later seeds | mean of these | published |", "| --- | --- | --- | --- | --- |"]
     for score in several:
-        seeds = [score.mean, *score.later]
-        each = ", ".join(map(number, seeds))
-        lines.append(f"| {score.game} | {each} | {number(np.mean(seeds))} | {number(score.published)} |")
+        each = ", ".join(map(number, score.later_means))
+        mean = number(float(np.mean(score.later_means)))
+        lines.append(f"| {score.game} | {number(score.mean)} | {each} | {mean} | {number(score.published)} |")
     return (
-        "Of some of these games more seeds were trained. They are not part of the means above, since only\n"
-        "games whose first seed was low were chosen:\n\n" + "\n".join(lines)
+        "More seeds were trained of games whose first seed was low. Since it was chosen for that, the mean\n"
+        "is that of the later seeds, and none of them is part of the means above:\n\n"
+        + "\n".join(lines)
+        + "\n\n"
     )
 
 

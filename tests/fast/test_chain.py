@@ -132,6 +132,31 @@ def test_gradient_passes_an_output_that_is_nan(dtype: torch.dtype) -> None:
     assert_near(of_bias[5], upstream.view(2, 64, -1)[:, 5].double().sum())
 
 
+@pytest.mark.parametrize("images", [torch.uint8, torch.float32])
+def test_an_empty_batch_is_refused(images: torch.dtype, dtype: torch.dtype) -> None:
+    stack = Stack(2, WITHOUT_ZEROS, dtype)
+    stack.frames = stack.frames[:0].to(images)
+    with pytest.raises(ValueError, match="too small"):
+        stack.encode()
+
+
+@pytest.mark.parametrize("images", [torch.float64, torch.float16, torch.int32, torch.bool])
+def test_images_of_another_type_are_refused(images: torch.dtype, dtype: torch.dtype) -> None:
+    stack = Stack(2, WITHOUT_ZEROS, dtype)
+    stack.frames = stack.frames.to(images)
+    with pytest.raises(ValueError, match="expected images of uint8 or float32"):
+        stack.encode()
+
+
+def test_an_image_that_is_nan_is_not_lost(dtype: torch.dtype) -> None:
+    stack = Stack(2, WITHOUT_ZEROS, dtype)
+    stack.frames = stack.frames.float()
+    stack.frames[1] = torch.tensor(0x7FFFFFFF, dtype=torch.int32).view(torch.float32)
+    encoded = stack.encode()
+    assert encoded[1].isnan().all()
+    assert encoded[0].isfinite().all()
+
+
 @pytest.mark.parametrize("order", [torch.contiguous_format, torch.channels_last])
 def test_floats_are_encoded_to_the_bit_as_the_bytes_that_they_equal(
     order: torch.memory_format, dtype: torch.dtype

@@ -112,14 +112,44 @@ def test_fused_outputs_are_those_of_the_plain_network(
     torch.testing.assert_close(found, expected, rtol=near(kind), atol=near(kind))
 
 
+def brighter(count: int) -> Tensor:
+    """Make fp32 frames between bytes, as random shifts make them."""
+    return frames(count).float() * torch.linspace(0.9, 1.1, count).view(count, 1, 1, 1)
+
+
+MEMORY_FORMATS = {
+    "in planes": torch.Tensor.contiguous,
+    "channels last": partial(torch.Tensor.contiguous, memory_format=torch.channels_last),
+    "every other": lambda images: images.repeat_interleave(2, dim=0)[::2],
+}
+
+
 @EACH_KIND
-def test_brighter_frames_are_computed_by_the_kernels_too(kind: Kind, calls: list[Tensor]) -> None:
-    brighter = frames(5).float() * torch.linspace(0.9, 1.1, 5).view(5, 1, 1, 1)
+@pytest.mark.parametrize("in_format", MEMORY_FORMATS.values(), ids=MEMORY_FORMATS)
+def test_fp32_frames_are_computed_by_the_kernels_too(
+    kind: Kind, in_format: Callable[[Tensor], Tensor], calls: list[Tensor]
+) -> None:
+    images = in_format(brighter(5))
     with torch.no_grad():
-        found = kind.made().distribution(brighter).outputs
-        expected = kind.plain().distribution(brighter).outputs
+        found = kind.made().distribution(images).outputs
+        expected = kind.plain().distribution(images).outputs
     assert len(calls) == 1
     torch.testing.assert_close(found, expected, rtol=near(kind), atol=near(kind))
+
+
+@EACH_KIND
+def test_fused_gradients_of_fp32_frames_are_those_of_the_layers(kind: Kind, calls: list[Tensor]) -> None:
+    found = gradients_of(kind.made(), brighter(9), stream(seed=1))
+    assert len(calls) == 1
+    assert_gradients_alike(kind, found, gradients_of(kind.plain(), brighter(9), stream(seed=1)))
+
+
+def test_frames_of_inference_mode_can_be_learned_from(calls: list[Tensor]) -> None:
+    with torch.inference_mode():
+        images = brighter(2)
+    found = gradients_of(RAINBOW.made(), images, stream(seed=1))
+    assert calls == []
+    assert_gradients_alike(RAINBOW, found, gradients_of(RAINBOW.plain(), images, stream(seed=1)))
 
 
 def test_gradient_of_the_frames_is_computed_layer_by_layer(calls: list[Tensor]) -> None:
@@ -150,9 +180,13 @@ def test_fused_pass_draws_the_same_numbers_as_the_layers() -> None:
 
 
 def gradients(network: QNetwork, count: int, rng: torch.Generator | None) -> dict[str, Tensor | None]:
+    return gradients_of(network, frames(count), rng)
+
+
+def gradients_of(network: QNetwork, images: Tensor, rng: torch.Generator | None) -> dict[str, Tensor | None]:
     """Return those of all parameters, given a different one of each output."""
     network.requires_grad_(True).zero_grad()
-    outputs = network.distribution(frames(count), rng).outputs
+    outputs = network.distribution(images, rng).outputs
     outputs.backward(torch.arange(outputs.numel()).view_as(outputs).sin())
     return {name: parameter.grad for name, parameter in network.named_parameters()}
 

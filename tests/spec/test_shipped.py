@@ -46,6 +46,17 @@ def test_a_folder_does_not_hide_a_spec_of_its_name(elsewhere: Path):
     assert load_spec("pong_quick").spec.game == "pong"
 
 
+@pytest.mark.parametrize(("is_sweep", "found"), [(True, "."), (False, "sweeps")])
+def test_a_folder_hides_a_sweep_of_its_name_only_if_one_has_begun_there(
+    elsewhere: Path, is_sweep: bool, found: str
+):
+    (elsewhere / "actors_catch").mkdir()
+    path = shipped.find_shipped(
+        Path("actors_catch"), shipped.shipped_sweeps(), is_folder_of_kind=lambda _: is_sweep
+    )
+    assert path.parent.name == Path(found).name
+
+
 def test_a_name_after_a_folder_is_a_path(elsewhere: Path):
     with pytest.raises(SpecError, match=r"^mine/c51: no such file; expected a TOML spec$"):
         load_spec("mine/c51")

@@ -75,12 +75,14 @@ class StackArguments:
     """The arguments of a stack of convolutions: its images, bytes or fp32, its shapes and its weights."""
 
     def __init__(self, pixels: Tensor, weights: list[Tensor], strides: list[int], zeros: list[int]) -> None:
-        are_floats, in_planes = pixels.dtype is torch.float32, pixels.is_contiguous()
+        if pixels.dtype not in (torch.uint8, torch.float32) or not pixels.is_cpu:
+            raise ValueError(f"expected images of uint8 or float32 on the CPU, found {pixels.dtype}")
+        are_fp32, in_planes = pixels.dtype is torch.float32, pixels.is_contiguous()
         self._pixels = pixels if in_planes else channels_last(pixels)
         self.weights = [channels_last(weight) for weight in weights]
         shapes, self.sizes = shapes_of(
             pixels.shape, tuple(weight.shape for weight in weights), tuple(strides), tuple(zeros)
         )
         self.arguments = (
-            self._pixels.data_ptr(), are_floats, in_planes, shapes, len(weights), pointers(self.weights),
+            self._pixels.data_ptr(), are_fp32, in_planes, shapes, len(weights), pointers(self.weights),
         )  # fmt: skip

@@ -107,7 +107,7 @@ void narrowed(const typename Format::value* units, const float* of_units, size_t
 
 // The gradients of `forward`, given what it kept and the gradient of what it put out. Of the hidden layer's weights
 // nothing is written if `of_layers` has no place for it; `of_hidden` and the last convolution's output are then the two sides of that product.
-extern "C" void backward(int unit, const void* pixels, int floats, int planes, const std::int64_t* shapes,
+extern "C" void backward(int unit, const void* pixels, int are_fp32, int in_planes, const std::int64_t* shapes,
                          std::int64_t convolutions, const void* const* weights, const Layer* layers,
                          std::int64_t numbers, const void* const* kept_outputs, const float* upstream,
                          float* const* of_weights, float* const* of_biases, const OfLayer* of_layers, void* of_hidden) {
@@ -132,7 +132,7 @@ extern "C" void backward(int unit, const void* pixels, int floats, int planes, c
         narrowed<Format>(units, of_units, rows * pitch, static_cast<value*>(of_hidden));
         void* of_encoded = memory.of_encoded.of(rows * hidden.inputs * sizeof(value));
         apply_backward(hidden, unit, encoded, of_hidden, rows, of_layers[0], of_encoded);
-        encode_backward(unit, pixels, floats, planes, shapes, convolutions, weights, kept_outputs, encoded, of_encoded,
+        encode_backward(unit, pixels, are_fp32, in_planes, shapes, convolutions, weights, kept_outputs, encoded, of_encoded,
                         of_weights, of_biases);
     });
 }

@@ -19,9 +19,9 @@ struct Bf16 {
         return bits;
     }
     static value of(std::uint8_t x) { return static_cast<value>(bits_of(x) >> 16); }  // exact
-    static value of(float x) {  // the nearest, the even one of two; x is not NaN
+    static value of(float x) {  // the nearest, the even one of two
         const std::uint32_t bits = bits_of(x);
-        return static_cast<value>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+        return static_cast<value>(x == x ? (bits + 0x7fff + (bits >> 16 & 1)) >> 16 : bits >> 16 | 0x40);
     }
     static bool is_positive_or_nan(value x) { return (x & 0x8000) == 0 ? x != 0 : (x & 0x7fff) > kInfinity; }
 

@@ -5,9 +5,9 @@
 
 extern "C" {
 
-// What a stack of `layers` convolutions, whose shapes are numbers as in Shape's constructor, makes of bytes or `floats`;
-// `planes` if these lie channel by channel. `outputs`, of all layers but the last, may be null.
-void encode(int unit, const void* pixels, int floats, int planes, const std::int64_t* shapes, std::int64_t layers,
+// What a stack of `layers` convolutions, whose shapes are numbers as in Shape's constructor, makes of images: of fp32 or
+// of bytes, which lie channel by channel (in planes) or channels last. `outputs`, of all layers but the last, may be null.
+void encode(int unit, const void* pixels, int are_fp32, int in_planes, const std::int64_t* shapes, std::int64_t layers,
             const void* const* weights, const float* const* biases, void* const* outputs, void* encoded);
 
 // y = x wᵀ + bias, behind a ReLU or none: x is `batch` × `inputs`, w `outputs` × `inputs`.
@@ -22,7 +22,7 @@ void multiply_noisy(int unit, const void* x, const float* mean, const float* dev
 
 // The gradients of `encode`, given what it returned and kept. Sums over the minibatch are made in the same order by any
 // number of threads.
-void encode_backward(int unit, const void* pixels, int floats, int planes, const std::int64_t* shapes,
+void encode_backward(int unit, const void* pixels, int are_fp32, int in_planes, const std::int64_t* shapes,
                      std::int64_t layers, const void* const* weights, const void* const* outputs, const void* encoded,
                      const void* upstream, float* const* of_weights, float* const* of_biases);
 

@@ -23,8 +23,8 @@ FOLDER = Path(__file__).parent
 _ADDRESS, _COUNT, _CHOICE = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int
 _NUMBER, _WIDE = ctypes.c_float, ctypes.c_double
 _LAYER = (_ADDRESS, _ADDRESS)  # values and shape, or values and weight
-_CHAIN = (_CHOICE, _ADDRESS, _CHOICE, _CHOICE, _ADDRESS, _COUNT, _ADDRESS)
 # unit, images with their type and order, layers, weights
+_STACK = (_CHOICE, _ADDRESS, _CHOICE, _CHOICE, _ADDRESS, _COUNT, _ADDRESS)
 _TREE = (_ADDRESS, _ADDRESS, _COUNT, _COUNT)  # sums, minima, levels, fan-out
 _PRODUCT = (_COUNT, _COUNT, _COUNT)  # rows, inputs, outputs
 _Types = tuple[type["ctypes._SimpleCData[Any]"], ...]
@@ -51,10 +51,10 @@ _FUNCTIONS: dict[str, dict[str, tuple[Any, _Types]]] = {
         "use_pool": (None, (_ADDRESS,)),
         "units": (ctypes.c_int, ()),
         "block": (ctypes.c_int, ()),
-        "encode": (None, (*_CHAIN, *[_ADDRESS] * 3)),
-        "encode_backward": (None, (*_CHAIN, *[_ADDRESS] * 5)),
-        "forward": (None, (*_CHAIN, *[_ADDRESS] * 3, _COUNT, _COUNT, *[_ADDRESS] * 2)),
-        "backward": (None, (*_CHAIN, _ADDRESS, _COUNT, *[_ADDRESS] * 6)),
+        "encode": (None, (*_STACK, *[_ADDRESS] * 3)),
+        "encode_backward": (None, (*_STACK, *[_ADDRESS] * 5)),
+        "forward": (None, (*_STACK, *[_ADDRESS] * 3, _COUNT, _COUNT, *[_ADDRESS] * 2)),
+        "backward": (None, (*_STACK, _ADDRESS, _COUNT, *[_ADDRESS] * 6)),
         "step_by_product": (None, (*_SIDES, _NUMBER, _ADDRESS, _CHOICE, _ADDRESS)),
         "squares_of_product": (ctypes.c_double, _SIDES),
         "multiply": (None, (_CHOICE, *_LAYER, _ADDRESS, *_PRODUCT, _CHOICE, _ADDRESS)),

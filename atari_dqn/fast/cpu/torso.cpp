@@ -36,18 +36,18 @@ struct Stack {
     size_t size() const { return layers.size(); }
 };
 
-// The images that a stack reads: floats or bytes, that lie channel by channel in `planes`, or channels last.
+// The images that a stack reads: of fp32 or of bytes, channel by channel (in planes) or channels last.
 struct Images {
     const void* pixels;
-    bool floats, planes;
+    bool are_fp32, in_planes;
 };
 
 template <class Unit>
 struct StackMemory {
     using value = typename Unit::value;
-    Scratch<std::uint8_t> bytes;
-    Scratch<float> floats;
-    Scratch<value> widened, padded, flow[2];
+    Scratch<std::uint8_t> interleaved_bytes;
+    Scratch<float> interleaved_floats;
+    Scratch<value> converted, padded, flow[2];
     Scratch<word> panels;
     Scratch<float> partial;
 };
@@ -60,7 +60,7 @@ inline bytes load_bytes(const void* at) {
     return x;
 }
 
-// The bytes of two vectors alternately: of their first halves, or of their second.
+// Values of `kBytes` of two vectors alternately, of their first halves or of their second: a0 b0 a1 b1 …
 template <size_t kBytes, size_t... i>
 bytes interleaved(bytes a, bytes b, size_t half, std::index_sequence<i...>) {
     constexpr auto from = [](size_t at, size_t first) {
@@ -99,24 +99,27 @@ const Value* channels_last(const Shape& shape, const Value* from, Value* to) {
     return to;
 }
 
-// An image in a unit's format, channels last. Two loops, since compilers make no vectors of one that interleaves and converts.
+// Writes an image channels last, in a unit's format. Two loops, since compilers make no vectors of one that interleaves
+// and converts.
 template <class Format, class Value>
-void convert_image(const Shape& shape, const Value* from, bool planes, Scratch<Value>& scratch,
-                   typename Format::value* __restrict to) {
-    if (planes) from = channels_last(shape, from, scratch.of(shape.image()));
+void convert(const Shape& shape, const Value* from, bool in_planes, Scratch<Value>& interleaved,
+             typename Format::value* __restrict to) {
+    if (in_planes) from = channels_last(shape, from, interleaved.of(shape.image()));
     for (size_t i = 0; i < shape.image(); ++i) to[i] = Format::of(from[i]);
 }
 
+// The same for image number `image`, of either type.
 template <class Unit>
-void widen_image(const Shape& shape, const Images& images, size_t image, StackMemory<Unit>& memory,
-                 typename Unit::value* to) {
+void convert_image(const Shape& shape, const Images& images, size_t image, StackMemory<Unit>& memory,
+                   typename Unit::value* to) {
+    using Format = typename Unit::Format;
     const size_t begin = image * shape.image();
-    if (images.floats)
-        convert_image<typename Unit::Format>(shape, static_cast<const float*>(images.pixels) + begin, images.planes,
-                                             memory.floats, to);
+    if (images.are_fp32)
+        convert<Format>(shape, static_cast<const float*>(images.pixels) + begin, images.in_planes,
+                        memory.interleaved_floats, to);
     else
-        convert_image<typename Unit::Format>(shape, static_cast<const std::uint8_t*>(images.pixels) + begin,
-                                             images.planes, memory.bytes, to);
+        convert<Format>(shape, static_cast<const std::uint8_t*>(images.pixels) + begin, images.in_planes,
+                        memory.interleaved_bytes, to);
 }
 
 // What a stack makes of one image; `parts` of each layer are shared among threads.
@@ -132,9 +135,9 @@ class Pass {
     void image(size_t image, const Images& images, word* const* panels, const float* const* biases,
                void* const* outputs, value* encoded) {
         const size_t last = stack_.size() - 1;
-        value* widened = memory_.widened.of(stack_.first().image());
-        widen_image(stack_.first(), images, image, memory_, widened);
-        const value* in = widened;
+        value* converted = memory_.converted.of(stack_.first().image());
+        convert_image(stack_.first(), images, image, memory_, converted);
+        const value* in = converted;
         for (size_t i = 0; i <= last; ++i) {
             const Shape& shape = stack_.layers[i];
             if (shape.pads()) in = with_zeros(shape, in, memory_.padded.of(shape.padded()));
@@ -199,7 +202,7 @@ void let_through(const Shape& shape, size_t images, const typename Format::value
 template <class Unit>
 struct Upstream {
     using value = typename Unit::value;
-    const Images& images;
+    Images images;
     const void* const* outputs;
     const value *encoded, *upstream;
     const std::vector<word*>& panels;
@@ -232,10 +235,10 @@ void add_chunk(const Stack& stack, const Upstream<Unit>& of, size_t first, size_
     // the first layer's images are large: where sums may go on from one to the next, each stays in a core's cache
     const Shape& shape = stack.first();
     const size_t at_once = Unit::kTakesRows ? 1 : images;
-    value* in = memory.widened.of(at_once * shape.image());
+    value* in = memory.converted.of(at_once * shape.image());
     for (size_t done = 0; done < images; done += at_once) {
         for (size_t i = 0; i < at_once; ++i)
-            widen_image(shape, of.images, first + done + i, memory, in + i * shape.image());
+            convert_image(shape, of.images, first + done + i, memory, in + i * shape.image());
         const value* y = last ? static_cast<const value*>(of.outputs[0]) + (first + done) * shape.out() : nullptr;
         Backward<Unit> backward(shape, in, at_once);
         backward.take(y, flow + done * shape.out());
@@ -268,10 +271,10 @@ void encode_backward(const Images& images, const Stack& stack, const void* const
 
 }  // namespace
 
-extern "C" void encode(int unit, const void* pixels, int floats, int planes, const std::int64_t* shapes,
+extern "C" void encode(int unit, const void* pixels, int are_fp32, int in_planes, const std::int64_t* shapes,
                        std::int64_t layers, const void* const* weights, const float* const* biases,
                        void* const* outputs, void* encoded) {
-    const Images images{pixels, floats != 0, planes != 0};
+    const Images images{pixels, are_fp32 != 0, in_planes != 0};
     with_unit(unit, [&](auto chosen) {
         using value = typename decltype(chosen)::value;
         encode<decltype(chosen)>(images, Stack(shapes, layers), weights, biases, outputs,
@@ -279,11 +282,11 @@ extern "C" void encode(int unit, const void* pixels, int floats, int planes, con
     });
 }
 
-extern "C" void encode_backward(int unit, const void* pixels, int floats, int planes, const std::int64_t* shapes,
+extern "C" void encode_backward(int unit, const void* pixels, int are_fp32, int in_planes, const std::int64_t* shapes,
                                 std::int64_t layers, const void* const* weights, const void* const* outputs,
                                 const void* encoded, const void* upstream, float* const* of_weights,
                                 float* const* of_biases) {
-    const Images images{pixels, floats != 0, planes != 0};
+    const Images images{pixels, are_fp32 != 0, in_planes != 0};
     with_unit(unit, [&](auto chosen) {
         using value = typename decltype(chosen)::value;
         encode_backward<decltype(chosen)>(images, Stack(shapes, layers), weights, outputs,

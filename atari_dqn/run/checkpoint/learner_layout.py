@@ -23,7 +23,7 @@ from atari_dqn.types import StateDict
 
 
 def _options(kind: type[Optimizer]) -> frozenset[str]:
-    """Take the names from the signature: to create an optimizer imports PyTorch's compiler, for seconds."""
+    """List the options of an optimizer, from its signature: to create one imports PyTorch's compiler."""
     return frozenset(signature(kind).parameters) - {"params"}
 
 

@@ -11,10 +11,10 @@ struct OfLayer {
 };
 
 extern "C" {
-void forward(int unit, const void* pixels, int floats, int planes, const int64_t* shapes, int64_t convolutions,
+void forward(int unit, const void* pixels, int are_fp32, int in_planes, const int64_t* shapes, int64_t convolutions,
              const void* const* weights, const float* const* biases, const Layer* layers, float* noise, int64_t draws,
              int64_t numbers, void* const* kept_outputs, float* outputs);
-void backward(int unit, const void* pixels, int floats, int planes, const int64_t* shapes, int64_t convolutions,
+void backward(int unit, const void* pixels, int are_fp32, int in_planes, const int64_t* shapes, int64_t convolutions,
               const void* const* weights, const Layer* layers, int64_t numbers, const void* const* kept_outputs,
               const float* upstream, float* const* of_weights, float* const* of_biases, const OfLayer* of_layers,
               void* of_hidden);
@@ -45,15 +45,17 @@ struct Kind {
 // A network, drawn, and what the kernels make of it.
 class Network {
   public:
-    Network(const Kind& kind, int64_t batch)
-        : kind_(kind), name_(kind.name + ", " + std::to_string(batch) + " images"), rows_(size_t(batch)),
-          half_(kind.dueling ? 64 : 96), pitch_(kind.dueling ? 128 : 96) {
+    Network(const Kind& kind, int64_t batch, bool of_fp32)
+        : kind_(kind), of_fp32_(of_fp32),
+          name_(kind.name + ", " + std::to_string(batch) + (of_fp32 ? " images of fp32" : " images")),
+          rows_(size_t(batch)), half_(kind.dueling ? 64 : 96), pitch_(kind.dueling ? 128 : 96) {
         for (Convolution& layer : layers_) layer.batch = batch;
         const size_t values = kind.actions * kind.numbers;
         dense_ = {{128, pitch_, kind.noisy}, {half_, values, kind.noisy}, {half_, kind.numbers, kind.noisy}};
         for (const Dense& layer : dense_) draws_ += layer.inputs + layer.outputs;
         noise_ = drawn(draws_);
         bytes_ = drawn_bytes(layers_[0].in());
+        images_.assign(bytes_.begin(), bytes_.end());
         kept_ = {Numbers(layers_[0].out()), Numbers(layers_[1].out()), Numbers(rows_ * pitch_)};
         for (size_t i = 0; i < kept_.size(); ++i) kept_at_[i] = kept_[i].data();
         upstream_ = drawn(rows_ * values);
@@ -91,7 +93,7 @@ class Network {
         for (Room& room : rooms) of_layers.push_back(room.at());
         if (!written) of_layers[0].weight = of_layers[0].deviation = nullptr;
         if (!kind_.dueling) of_layers[2] = {};
-        backward(0, bytes_.data(), 0, 0, &layers_[0].batch, 2, weights_at_, arguments().data(), int64_t(kind_.numbers),
+        backward(0, pixels(), of_fp32_, 0, &layers_[0].batch, 2, weights_at_, arguments().data(), int64_t(kind_.numbers),
                  kept_at_, upstream_.data(), of_weights_at, of_biases_at, of_layers.data(), of_hidden.data());
 
         Exact of_units(rows_ * pitch_), of_actions = exact(upstream_);
@@ -106,10 +108,10 @@ class Network {
         const OfDense of_dense(dense_[0], exact(kept_[1]), of_rows);
         if (written) rooms[0].compare_with(of_dense, kind_.noisy, "hidden layer, " + name_);
 
-        const Numbers images(bytes_.begin(), bytes_.end()), encoded = transposed(kept_[1], rows_, 32, 4);
+        const Numbers encoded = transposed(kept_[1], rows_, 32, 4);
         const Exact flow = transposed(of_dense.x, rows_, 32, 4);
         const OfConvolution second(layers_[1], kept_[0], weights_[1], let_through(flow, encoded));
-        const OfConvolution first(layers_[0], images, weights_[0], let_through(second.x, kept_[0]));
+        const OfConvolution first(layers_[0], images_, weights_[0], let_through(second.x, kept_[0]));
         compare("gradient of the first weights, " + name_, of_weights[0], first.weight);
         compare("gradient of the second weights, " + name_, of_weights[1], second.weight);
         compare("gradient of the first biases, " + name_, of_biases[0], first.bias);
@@ -117,6 +119,7 @@ class Network {
     }
 
   private:
+    const void* pixels() const { return of_fp32_ ? static_cast<const void*>(images_.data()) : bytes_.data(); }
     std::vector<Layer> arguments() {
         std::vector<Layer> given;
         const float* from = noise_.data();
@@ -135,7 +138,7 @@ class Network {
     // What a forward pass puts out; it makes noise of the draws in `noise_`.
     Numbers passed(bool keep) {
         Numbers outputs(upstream_.size());
-        forward(0, bytes_.data(), 0, 0, &layers_[0].batch, 2, weights_at_, biases_at_, arguments().data(), noise_.data(),
+        forward(0, pixels(), of_fp32_, 0, &layers_[0].batch, 2, weights_at_, biases_at_, arguments().data(), noise_.data(),
                 kind_.noisy ? int64_t(draws_) : 0, int64_t(kind_.numbers), keep ? kept_at_ : nullptr, outputs.data());
         return outputs;
     }
@@ -173,6 +176,7 @@ class Network {
     }
 
     const Kind& kind_;
+    const bool of_fp32_;
     const std::string name_;
     const size_t rows_, half_, pitch_;
     Convolution layers_[2] = {{0, 28, 28, 4, 8, 8, 4, 0, 0, 0, 0, 32}, {0, 6, 6, 32, 4, 4, 2, 0, 0, 0, 0, 32}};
@@ -182,7 +186,7 @@ class Network {
     const float* biases_at_[2] = {biases_[0].data(), biases_[1].data()};
     std::vector<Dense> dense_;
     size_t draws_ = 0;
-    Numbers noise_, upstream_;
+    Numbers noise_, upstream_, images_;
     std::vector<uint8_t> bytes_;
     std::vector<Numbers> kept_;
     void* kept_at_[3] = {};
@@ -199,7 +203,7 @@ void check_networks() {
     };
     for (const Kind& kind : kinds)
         for (const int64_t batch : {1, 3, 33}) {
-            Network network(kind, batch);
+            Network network(kind, batch, batch == 3);
             network.check_forward();
             network.check_backward(true);
             network.check_backward(false);
