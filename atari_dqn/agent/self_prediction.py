@@ -11,6 +11,8 @@ B batch, K predicted steps, S stacked frames, C channels, H×W frames or latents
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from math import isqrt
 from typing import Any
@@ -77,6 +79,7 @@ class SelfPredictiveNetwork(QNetwork):
         channels = [part for part in torso.modules() if isinstance(part, nn.Conv2d)][-1].out_channels
         self.transition = TransitionModel(channels, num_actions)
         self.prediction = nn.Linear(torso.num_features, torso.num_features)
+        self._known_latent: tuple[Frames, Float[Tensor, "B F"]] | None = None
         self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
     @property
@@ -91,8 +94,19 @@ class SelfPredictiveNetwork(QNetwork):
             features = self.torso.hidden_units(z)
         return features.float()
 
+    @contextmanager
+    def encoding_once(self, frames: Frames) -> Iterator[None]:
+        """Encode frames now: inside the context, `latent` of the same tensor returns the same latents."""
+        self._known_latent = frames, self.latent(frames)
+        try:
+            yield
+        finally:
+            self._known_latent = None
+
     def latent(self, frames: Frames) -> Float[Tensor, "B F"]:
         """Encode stacked frames, and renormalize."""
+        if self._known_latent is not None and frames is self._known_latent[0]:
+            return self._known_latent[1]
         with self.torso_precision(frames):
             encoded = self.torso.encode(frames)
         return renormalized(encoded.float())
@@ -136,10 +150,11 @@ class SelfPredictionLoss:
 
     def __call__(self, batch: FutureBatch, online: Any, target: Any, rng: Rng, /) -> LossOutput:
         """Compute the loss; both are a `SelfPredictiveNetwork`."""
-        output = self.td_loss(batch, online, target, rng)
         with torch.no_grad():
             projected = target.projected(target.latent(batch.future.flatten(0, 1)))
-        predicted = online.predicted(batch.s_tm1, batch.actions)
+        with online.encoding_once(batch.s_tm1):  # both losses need them, and encoding is most of BBF's update
+            output = self.td_loss(batch, online, target, rng)
+            predicted = online.predicted(batch.s_tm1, batch.actions)
         loss = cosine_loss(predicted, projected.view(predicted.shape), batch.follows)
         return replace(output, loss=output.loss + self.weight * batch.weight * loss)
 

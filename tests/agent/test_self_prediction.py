@@ -24,7 +24,7 @@ from atari_dqn.agent.self_prediction import (
     renormalized,
 )
 from atari_dqn.agent.targets import dqn_target
-from atari_dqn.agent.torsos import DopamineTorso
+from atari_dqn.agent.torsos import ConvolutionalTorso, DopamineTorso
 from atari_dqn.minibatch import FutureBatch
 
 STEPS, SIZE, ACTIONS, WEIGHT = 3, 4, 3, 2.0
@@ -139,6 +139,35 @@ def test_prediction_of_a_step_depends_on_the_actions_up_to_it_alone() -> None:
     before, after = (online.predicted(batch.s_tm1, each) for each in (batch.actions, actions))
     changed = [(before[:, k] != after[:, k]).any().item() for k in range(STEPS)]
     assert changed == [False, True, True]
+
+
+def test_a_loss_encodes_each_state_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    encoded: list[int] = []
+    encode = ConvolutionalTorso.encode
+
+    def noted(self: ConvolutionalTorso, images: Tensor) -> Tensor:
+        encoded.append(len(images))
+        return encode(self, images)
+
+    monkeypatch.setattr(ConvolutionalTorso, "encode", noted)
+    make_loss()(make_future_batch(), make_predictive(1), make_predictive(2), stream())
+    assert sorted(encoded) == [
+        SIZE,
+        SIZE,
+        SIZE * STEPS,
+    ]  # s_tm1, s_t by the target network, the states that follow
+
+
+def test_latents_are_kept_inside_the_context_alone() -> None:
+    network, images = make_predictive(1), frames(SIZE, side=SIDE)
+    with network.encoding_once(images):
+        known = network.latent(images)
+        assert network.latent(images) is known
+        assert torch.equal(network.latent(images.clone()), known)
+    assert network.latent(images) is not known
+    with pytest.raises(KeyboardInterrupt), network.encoding_once(images):
+        raise KeyboardInterrupt
+    assert network.latent(images) is not known
 
 
 @pytest.mark.fault("W09")
