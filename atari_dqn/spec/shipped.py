@@ -51,9 +51,10 @@ def find_shipped(
 
     A folder of another kind does not hide a shipped file: run directories are often named after their specs.
     """
+    if not is_name(path) or path.name not in shipped:
+        return path
     is_of_kind = not path.is_dir() or (is_folder_of_kind is not None and is_folder_of_kind(path))
-    exists = path.exists() and is_of_kind
-    return path if exists or not is_name(path) else shipped.get(path.name, path)
+    return path if path.exists() and is_of_kind else shipped[path.name]
 
 
 def is_name(path: Path) -> bool:
