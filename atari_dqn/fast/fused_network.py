@@ -192,8 +192,8 @@ class _Outputs(torch.autograd.Function):
         kept = Kept(layers)
         outputs = fused.forward(layers, draws, kept)
         ctx.fused, ctx.layers, ctx.noise, ctx.unwritten = fused, layers, draws, unwritten
-        # autograd raises if one was changed, and frees what was kept after the backward pass
-        ctx.save_for_backward(kept.values, frames, *parameters)
+        # autograd raises if one was changed, and frees what was kept, the images too, after the backward pass
+        ctx.save_for_backward(kept.values, layers.stack.give_pixels(), *parameters)
         return outputs
 
     @staticmethod

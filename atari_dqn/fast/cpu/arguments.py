@@ -78,7 +78,7 @@ class StackArguments:
         if pixels.dtype not in (torch.uint8, torch.float32) or not pixels.is_cpu:
             raise ValueError(f"expected images of uint8 or float32 on the CPU, found {pixels.dtype}")
         are_fp32, in_planes = pixels.dtype is torch.float32, pixels.is_contiguous()
-        self._pixels = pixels if in_planes else channels_last(pixels)
+        self._pixels: Tensor | None = pixels if in_planes else channels_last(pixels)
         self.weights = [channels_last(weight) for weight in weights]
         shapes, self.sizes = shapes_of(
             pixels.shape, tuple(weight.shape for weight in weights), tuple(strides), tuple(zeros)
@@ -86,3 +86,9 @@ class StackArguments:
         self.arguments = (
             self._pixels.data_ptr(), are_fp32, in_planes, shapes, len(weights), pointers(self.weights),
         )  # fmt: skip
+
+    def give_pixels(self) -> Tensor:
+        """Return the images that the kernels read, which the caller keeps from now on."""
+        pixels, self._pixels = self._pixels, None
+        assert pixels is not None
+        return pixels
