@@ -69,10 +69,11 @@ void to_noise(float* x, size_t count) {
 
 }  // namespace
 
-// What a stack of convolutions, a hidden layer and a head put out, of images as `encode` reads them. `layers` are the hidden one, the head's that rates
-// actions and the one that rates the state, whose weight is null where there is none. Of `numbers` for each action. Of
-// `draws` from N(0, 1) the layers' noise is made, where they lie. `kept_outputs`, unless null, are filled with what `backward`
-// reads: what each convolution puts out, the last channel by channel, then the hidden units.
+// What a stack of convolutions, a hidden layer and a head put out, of images as `encode` reads them. `layers` are the
+// hidden one, the head's that rates actions and the one that rates the state, whose weight is null where there is none. Of
+// `numbers` for each action. Of `draws` from N(0, 1) the layers' noise is made, where they lie. `kept_outputs`, unless
+// null, are filled with what `backward` reads: what each convolution puts out, the last channel by channel, then the
+// hidden units.
 extern "C" void forward(int unit, const void* pixels, int are_fp32, int in_planes, const std::int64_t* shapes,
                         std::int64_t convolutions, const void* const* weights, const float* const* biases,
                         const Layer* layers, float* noise, std::int64_t draws, std::int64_t numbers,
