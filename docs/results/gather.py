@@ -40,7 +40,7 @@ def gather(folder: Path, runs: dict[str, Path]) -> None:
 
 
 def origin(name: str, run: Path) -> dict[str, Any]:
-    """Read how a run was made, how often it was resumed, and how often other programs took its cores."""
+    """Read how a run was made, and how often it was resumed, may differ since, and lost cores to others."""
     record = json.loads((run / "provenance.json").read_text())
     kinds = [json.loads(line)["kind"] for line in (run / "events.jsonl").read_text().splitlines()]
     return {
@@ -55,6 +55,7 @@ def origin(name: str, run: Path) -> dict[str, Any]:
         "torch": record["versions"]["torch"],
         "ale_py": record["versions"]["ale-py"],
         "resumes": kinds.count("resumed"),
+        "inexact_notices": kinds.count("inexact"),
         "busy_notices": kinds.count("busy machine"),
     }
 

@@ -1,0 +1,238 @@
+"""Keep runs of `dqn sweep ladder_quick`, and make their page: what each part of Rainbow adds, with intervals.
+
+Runs that are not finished are named and left out. A run that is kept again replaces its rows. The page and
+the plot are made from the tables:
+
+python docs/results/keep_ladder.py outputs/ladder_quick/*_seed*     keep runs, make the page
+python docs/results/keep_ladder.py                                  make the page again
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+import polars as pl
+from gather import add, named, origin
+from keep import read
+from keep_der import trained
+
+from atari_dqn.compare.statistics import RESAMPLES, Estimate, Scores, difference
+
+RESULTS = Path(__file__).parent
+KEPT, PLOT, PAGE = Path("ladder"), Path("ladder/scores.png"), Path("ladder.md")
+STEPS = {
+    "1_dqn": "DQN",
+    "2_double": "+ Double",
+    "3_prioritized": "+ prioritized replay",
+    "4_dueling": "+ dueling",
+    "5_n_step": "+ 5-step returns",
+    "6_c51": "+ C51",
+    "7_noisy": "+ noisy layers, without ε",
+}
+"""Methods of the sweep, each with what the one before lacks."""
+TEXT = """\
+# What does each part of Rainbow add, with the settings of `pong_quick`?
+
+From plain DQN to Rainbow in seven steps, one part more at each
+([`ladder_quick`](../../runs/sweeps/ladder_quick.toml)): two million frames of a game, then 30 games with the
+last weights. A score is the mean of these games; the increment is the mean over seeds less that of the step
+before, with its 95 % interval.
+
+{tables}
+
+{summary}
+
+![Scores of every seed and step]({plot})
+
+- **An interval is over seeds**: seeds of both steps are drawn {resamples:,} times with replacement. Of three
+  seeds it is a rough one, and narrower than the truth. A dash: a step with a single seed.
+- **The order matters**: an increment is that of a part on top of all before it, in this order.
+- **Every step has the settings of `pong_quick`**, which were chosen for a DQN with Double, dueling, 5-step
+  returns and prioritized replay: a small network, eight environments, one update for eight steps, a learning
+  rate of 5e-4. A part that needs others may do better with them. Games are played without sticky actions,
+  evaluations with ε = 0.05, at most 18,000 frames a game.
+- {frames} in {count} runs, {threads} each, on {processors}, torch {torch}, begun at {commits}, {dates};
+  resumed {resumes} times in all, with {inexact} notices that a resume may not be exact. Two runs trained at
+  once, next to other work.
+
+**Not shown:** other games, longer runs, Track B's own settings (`dqn sweep ladder`).
+
+Made from [runs.csv](ladder/runs.csv) and [evaluations.csv](ladder/evaluations.csv) by
+
+```
+dqn sweep ladder_quick
+python docs/results/keep_ladder.py RUN...
+```
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """The scores of one step of the ladder on one game."""
+
+    method: str
+    scores: tuple[float, ...]
+    """The mean of the final games, by seed."""
+    increment: Estimate | None
+    """The mean over seeds less that of the step before; None for the first step."""
+
+    @property
+    def column(self) -> Scores:
+        """The scores as the statistics take them. f64[N, 1]."""
+        return np.array(self.scores)[:, None]
+
+    @property
+    def sign(self) -> str:
+        """What the interval of the increment shows: `better`, `worse` or `nothing`; empty without one."""
+        if self.increment is None or self.increment.interval is None:
+            return ""
+        interval = self.increment.interval
+        return "better" if interval.low > 0 else "worse" if interval.high < 0 else "nothing"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("runs", nargs="*", type=Path, help="run directories of `ladder_quick`")
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    options = parser.parse_args()
+    if options.runs:
+        keep(options.runs, options.out / KEPT)
+    tables = [pl.read_csv(options.out / KEPT / f"{name}.csv") for name in ("runs", "evaluations")]
+    steps = steps_of(*tables)
+    draw(steps, options.out / PLOT)
+    (options.out / PAGE).write_text(page(steps, tables[0]), encoding="utf-8")
+    print(page(steps, tables[0]))
+
+
+def keep(runs: list[Path], folder: Path) -> None:
+    """Add the finished runs to the tables of a folder."""
+    finished = [run for run in runs if (run / "summary.json").exists()]
+    for run in set(runs) - set(finished):
+        print(f"{run}: not finished; left out")
+    if not finished:
+        raise SystemExit("no finished run")
+    folder.mkdir(parents=True, exist_ok=True)
+    made = [
+        pl.DataFrame([{**origin(run.name, run), **trained(run), "method": method_of(run)}])
+        for run in finished
+    ]
+    add(folder / "runs.csv", made)
+    evaluations = [read(run, "eval_log").select(named(run.name), pl.all()) for run in finished]
+    add(folder / "evaluations.csv", evaluations)
+
+
+def method_of(run: Path) -> str:
+    """Read the method of a run from its name, which begins with it."""
+    found = [method for method in STEPS if run.name.startswith(f"{method}_")]
+    if len(found) != 1:
+        raise SystemExit(f"{run.name}: expected a run of ladder_quick")
+    return found[0]
+
+
+def steps_of(runs: pl.DataFrame, evaluations: pl.DataFrame) -> dict[str, list[Step]]:
+    """Collect the steps of each game, in the ladder's order."""
+    final = evaluations.filter(pl.col("eval_type") == "final").join(runs, on="run").sort("game", "seed")
+    return {str(game): list(_steps(rows)) for (game,), rows in final.group_by("game", maintain_order=True)}
+
+
+def _steps(final: pl.DataFrame) -> Iterator[Step]:
+    before: Step | None = None
+    for method in STEPS:
+        scores = tuple(final.filter(pl.col("method") == method)["mean_return"])
+        if not scores:
+            return
+        column = np.array(scores)[:, None]
+        step = Step(
+            method=method,
+            scores=scores,
+            increment=difference(column, before.column) if before else None,
+        )
+        yield step
+        before = step
+
+
+def page(steps: dict[str, list[Step]], runs: pl.DataFrame) -> str:
+    """Make the page."""
+    frames = sum(len(step.scores) for ladder in steps.values() for step in ladder) * 2
+    return TEXT.format(
+        tables="\n\n".join(table(game, ladder) for game, ladder in steps.items()),
+        summary="\n".join(summary(game, ladder) for game, ladder in steps.items()),
+        plot=PLOT,
+        resamples=RESAMPLES,
+        frames=f"{frames} million frames",
+        count=len(runs),
+        threads=f"{runs['torch_threads'].max()} thread",
+        processors=", ".join(runs["cpu_model"].unique().sort()),
+        torch=", ".join(runs["torch"].unique().sort()),
+        commits=", ".join(runs["commit"].unique().sort()),
+        dates=", ".join(runs["started"].str.slice(0, 10).unique().sort()),
+        resumes=runs["resumes"].sum(),
+        inexact=runs["inexact_notices"].sum(),
+    )
+
+
+def table(game: str, ladder: list[Step]) -> str:
+    """Format the steps of a game."""
+    lines = [f"| {game} | score by seed | mean | increment |", "|---|---|---|---|"]
+    for step in ladder:
+        each = "; ".join(map(number, step.scores))
+        cells = [STEPS[step.method], each, number(float(np.mean(step.scores))), increment(step)]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def increment(step: Step) -> str:
+    """Format an increment with its interval, if it has one."""
+    if step.increment is None:
+        return ""
+    found, interval = signed(step.increment.value), step.increment.interval
+    return f"{found} [{signed(interval.low)}, {signed(interval.high)}]" if interval else f"{found} [–]"
+
+
+def summary(game: str, ladder: list[Step]) -> str:
+    """Say of which steps the interval lies above 0, below 0, or on both sides."""
+    words = {"better": "better with", "worse": "worse with", "nothing": "no difference shown with"}
+    facts = []
+    for sign, text in words.items():
+        found = [STEPS[step.method].removeprefix("+ ") for step in ladder if step.sign == sign]
+        if found:
+            facts.append(f"{text} {', '.join(found)}")
+    return f"**{game}:** {'; '.join(facts) or 'no interval yet, since steps have one seed'}."
+
+
+def number(value: float) -> str:
+    return f"{round(value, 1) + 0.0:.1f}".replace("-", "−")
+
+
+def signed(value: float) -> str:
+    return f"{round(value, 1) + 0.0:+.1f}".replace("-", "−")
+
+
+def draw(steps: dict[str, list[Step]], path: Path) -> None:
+    """Draw the score of every seed, and the means over seeds, a panel for each game."""
+    figure, places = plt.subplots(
+        1, len(steps), figsize=(5.2 * len(steps), 4.2), layout="constrained", squeeze=False
+    )
+    for place, (game, ladder) in zip(places[0], steps.items(), strict=True):
+        at = np.arange(len(ladder))
+        for x, step in zip(at, ladder, strict=True):
+            place.plot([x] * len(step.scores), step.scores, "o", color="C0", alpha=0.6, markersize=5)
+        place.plot(at, [np.mean(step.scores) for step in ladder], color="C0", label="mean over seeds")
+        place.set_xticks(at, [STEPS[step.method].split(",")[0] for step in ladder], rotation=40, ha="right")
+        place.set_title(game)
+        place.grid(alpha=0.3)
+    places[0][0].set_ylabel("mean of the final 30 games")
+    places[0][0].legend(loc="lower right", fontsize="small")
+    figure.savefig(path, dpi=110, metadata={"Software": None})
+    plt.close(figure)
+
+
+if __name__ == "__main__":
+    main()

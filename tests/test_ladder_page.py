@@ -1,0 +1,64 @@
+"""The page of the ladder: increments and their signs, and what its tables make."""
+
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+sys.path.append(str(Path(__file__).parents[1] / "docs/results"))
+from keep_ladder import KEPT, PAGE, RESULTS, Step, method_of, page, steps_of, summary, table
+
+SCORES = {
+    "1_dqn": [-20.0, -19.0, -21.0],
+    "2_double": [-19.5, -20.5, -20.0],
+    "3_prioritized": [10.0, 12.0, 11.0],
+    "4_dueling": [5.0, 4.0, 6.0],
+}
+
+
+def ladder(seeds: int) -> list[Step]:
+    rows = [
+        (f"{method}_pong_seed{seed + 1}", "pong", method, seed + 1, scores[seed])
+        for method, scores in SCORES.items()
+        for seed in range(seeds)
+    ]
+    runs = pl.DataFrame([row[:4] for row in rows], schema=["run", "game", "method", "seed"], orient="row")
+    evaluations = pl.DataFrame(
+        {
+            "run": [row[0] for row in rows] * 2,
+            "eval_type": ["light"] * len(rows) + ["final"] * len(rows),
+            "mean_return": [0.0] * len(rows) + [row[4] for row in rows],
+        }
+    )
+    return steps_of(runs, evaluations)["pong"]
+
+
+def test_increment_is_the_difference_of_the_means_of_final_scores() -> None:
+    increments = [step.increment.value for step in ladder(3) if step.increment]
+    assert increments == pytest.approx([0.0, 31.0, -6.0])
+
+
+def test_sign_is_that_of_an_interval_on_one_side_of_zero() -> None:
+    assert [step.sign for step in ladder(3)] == ["", "nothing", "better", "worse"]
+
+
+def test_step_of_one_seed_has_no_interval_and_no_sign() -> None:
+    steps = ladder(1)
+    assert "| + Double | −19.5 | −19.5 | +0.5 [–] |" in table("pong", steps)
+    assert summary("pong", steps) == "**pong:** no interval yet, since steps have one seed."
+
+
+def test_steps_end_before_one_that_was_not_trained() -> None:
+    assert [step.method for step in ladder(3)] == list(SCORES)
+
+
+def test_run_of_another_sweep_is_refused() -> None:
+    with pytest.raises(SystemExit, match="expected a run of ladder_quick"):
+        method_of(Path("atari100k_der_pong_seed1"))
+
+
+@pytest.mark.skipif(not (RESULTS / KEPT / "runs.csv").exists(), reason="no run of the ladder is kept yet")
+def test_page_is_what_the_tables_make() -> None:
+    tables = [pl.read_csv(RESULTS / KEPT / f"{name}.csv") for name in ("runs", "evaluations")]
+    assert (RESULTS / PAGE).read_text(encoding="utf-8") == page(steps_of(*tables), tables[0])

@@ -1,0 +1,41 @@
+"""The page of Track A at ten million frames: verdicts on scores, and what its tables make."""
+
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+sys.path.append(str(Path(__file__).parents[1] / "docs/results"))
+from keep_track_a import KEPT, PAGE, RESULTS, judged, kept_runs, page, score_at
+
+from atari_dqn.compare.reference.studies import Figure
+
+FIGURE = Figure(
+    study="a", agent="dqn", game="pong", env_frames=1_000_000, mean=3.0, lowest=2.0, highest=4.0, n=3
+)
+
+
+@pytest.mark.parametrize(
+    ("score", "cell"),
+    [(6.0, "6.0, inside"), (6.1, "6.1, above"), (0.0, "0.0, inside"), (-0.1, "−0.1, **below**"), (None, "–")],
+)
+def test_score_is_inside_the_published_range_widened_by_its_width(score: float | None, cell: str) -> None:
+    assert judged(score, FIGURE) == cell
+
+
+def test_score_below_ten_million_frames_is_that_of_one_evaluation() -> None:
+    rows = pl.DataFrame({"env_frames": [1_000_400, 2_000_400], "mean_return": [1.0, 2.0]})
+    assert [score_at(rows, millions) for millions in (1, 2, 5)] == [1.0, 2.0, None]
+
+
+def test_score_at_ten_million_frames_is_a_mean_of_evaluations_as_the_published_one() -> None:
+    frames = [7_000_000, 8_000_000, 9_000_000, 10_000_000]
+    rows = pl.DataFrame({"env_frames": frames, "mean_return": [100.0, 1.0, 2.0, 6.0]})
+    assert score_at(rows, 10) == 3.0
+    assert score_at(rows.head(3), 10) is None
+
+
+@pytest.mark.skipif(not (RESULTS / KEPT / "runs.csv").exists(), reason="no run of Track A is kept yet")
+def test_page_is_what_the_tables_make() -> None:
+    assert (RESULTS / PAGE).read_text(encoding="utf-8") == page(kept_runs(RESULTS))
