@@ -81,13 +81,15 @@ def _figures(
 def protocol_of(group: Group, last: GroupScore) -> Protocol | None:
     """Return the protocol of a group's scores; None if it is unknown or not the same for all seeds.
 
-    `current` and `last` weights are one protocol: both are the weights at the frame of the score.
+    `current` and `last` weights are one protocol: both are the weights at the frame of the score. Nor do the
+    number of episodes and the version of the emulator count, which are those of the first seed.
     """
     known = {digest: protocol for run in group.runs for digest, protocol in run.protocols.items()}
-    if not known.keys() >= set(last.protocol_digests):
+    if not last.n or not known.keys() >= set(last.protocol_digests):
         return None
-    protocols = {replace(known[digest], checkpoint="last") for digest in last.protocol_digests}
-    return protocols.pop() if len(protocols) == 1 else None
+    first, *others = (replace(known[digest], checkpoint="last") for digest in last.protocol_digests)
+    alike = (replace(each, episodes=first.episodes, ale_version=first.ale_version) for each in others)
+    return first if all(each == first for each in alike) else None
 
 
 def _training(group: Group, protocol: Protocol) -> Protocol:

@@ -137,3 +137,12 @@ def test_plot_leaves_out_no_column_where_it_has_fewer_marks(
     monkeypatch.setattr("atari_dqn.compare.output.plot._MARKERS", ("s", "o"))
     (axes,) = figure_of(pong).axes
     assert sum("et al." in str(line.get_label()) for line in axes.lines) == 5
+
+
+def test_seeds_of_two_versions_of_the_emulator_are_compared_with_published_scores(tmp_path: Path):
+    paths = [
+        make_run(tmp_path / version, [-20.0, 1.0], overrides=[f"seed={seed}"], ale_version=version)
+        for seed, version in enumerate(["0.12.1", "0.13.0"], start=1)
+    ]
+    (result,) = compare(paths, human_table="atari57").results
+    assert [(each.n, each.verdict) for each in result.references] == [(2, "above")]
