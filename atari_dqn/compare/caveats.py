@@ -80,8 +80,8 @@ def _group_warnings(group: Group, last: GroupScore, best: GroupScore) -> Iterato
             yield f"{name}: seed {seed} {reason}; it is not in the best"
     if not last.n:
         unfinished = not any(run.finished for run in group.runs)
-        reached = min(run.reached_frames for run in group.runs) if unfinished else 0
-        remedy = f"; `--at {reached:_}` compares what all of its runs have" if reached else ""
+        evaluated = min(run.evaluated_frames for run in group.runs) if unfinished else 0
+        remedy = f"; `--at {evaluated:_}` compares what all of its runs have" if evaluated else ""
         yield f"{name}: no run has a score here{remedy}"
     elif last.n < _FEW_SEEDS:
         yield f"{name}: n = {last.n}: fewer than {_FEW_SEEDS} seeds say little about the spread"

@@ -126,9 +126,13 @@ class Run:
     @property
     def reached_frames(self) -> int:
         """Emulator frames at the last row of the tables."""
-        evaluated = self.evaluations[-1].env_frames if self.evaluations else 0
         timed = self.elapsed_seconds.frames
-        return max(evaluated, int(timed[-1]) if len(timed) else 0)
+        return max(self.evaluated_frames, int(timed[-1]) if len(timed) else 0)
+
+    @property
+    def evaluated_frames(self) -> int:
+        """Emulator frames at the last evaluation; 0 without one."""
+        return self.evaluations[-1].env_frames if self.evaluations else 0
 
     @property
     def total_frames(self) -> int:

@@ -258,6 +258,13 @@ def test_a_group_with_no_finished_run_says_where_it_can_be_compared(tmp_path: Pa
     assert compared(running, at_frames=1_000_000).results[0].last.values == [-10.0]
 
 
+def test_a_group_that_was_not_evaluated_yet_is_not_sent_to_a_frame_without_a_score(tmp_path: Path):
+    running = make_run(tmp_path / "running", [-20.0, -10.0], finished=False)
+    header = (running / "eval_log.csv").read_text().splitlines(keepends=True)[0]
+    (running / "eval_log.csv").write_text(header)
+    assert not warned(compared(running), "`--at")
+
+
 @pytest.mark.parametrize(("late_frames", "count"), [(0, 1), (-4, 0)])
 def test_at_a_frame_an_evaluation_counts_that_is_one_period_old_and_none_that_is_older(
     tmp_path: Path, late_frames: int, count: int
