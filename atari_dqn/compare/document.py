@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from dataclasses import asdict
+from math import isnan
 from typing import Any
 
 from atari_dqn.compare.aggregate import Aggregate, Improvement, SharedGames
@@ -164,7 +165,7 @@ def _row(result: GroupResult) -> dict[str, Any]:
     row["to_score"] = "" if time is None else time.score
     row["reached"] = "" if time is None else time.reached
     row["median_frames_to_score"] = "" if time is None else time.median_frames
-    row["median_hours_to_score"] = "" if time is None else time.median_hours
+    row["median_hours_to_score"] = "" if time is None or isnan(time.median_hours) else time.median_hours
     row["protocols"] = " ".join(last.protocol_digests)
     scores = {each.column.agent: each.figure.mean for each in result.atari100k}
     return row | {f"atari_100k_{_column_name(column)}": scores.get(column.agent, "") for column in COLUMNS}

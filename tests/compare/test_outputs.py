@@ -230,3 +230,11 @@ def test_band_of_a_curve_is_the_interval_of_its_mean(comparison: Comparison):
     curve = group_curves(comparison.results)[0]
     interval = comparison.results[0].last.estimates["mean"].interval
     assert (curve.low[-1], curve.high[-1]) == pytest.approx((interval.low, interval.high))
+
+
+def test_csv_has_no_cell_for_hours_that_are_not_known(tmp_path: Path):
+    run = make_run(tmp_path / "run", [-20.0, 5.0, 10.0])
+    times = (run / "throughput_log.csv").read_text().splitlines(keepends=True)
+    (run / "throughput_log.csv").write_text(times[0] + times[-1])
+    (row,) = csv.DictReader(comparison_csv(compare([run], human_table="atari57", to_score=0.0)).splitlines())
+    assert (row["median_frames_to_score"], row["median_hours_to_score"]) == ("1000000.0", "")
