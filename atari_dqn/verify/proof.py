@@ -218,7 +218,7 @@ def _own_rows(run: RunDirectory, point: ResumePoint, table: str, end: int) -> li
         header = file.readline()
         begins = point.bookkeeping["tables"] if point.checkpoint else {}
         file.seek(begins.get(table, len(header)))  # a table that is newer than the checkpoint begins with it
-        text = (header + file.read()).decode()
+        text = (header + file.read()).decode(errors="replace")
     return [line for step, line in repeated_rows(text) if step <= end]
 
 

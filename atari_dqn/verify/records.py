@@ -169,9 +169,10 @@ def _resumes(events: list[LoggedEvent]) -> tuple[tuple[int, ...], tuple[InexactR
 def repeated_rows(text: str) -> Iterator[tuple[int, str]]:
     """Yield step and line of each row of a table that a repetition writes as well.
 
-    The final evaluation is not repeated, and lines that a crash of the machine left incomplete are skipped.
+    The final evaluation is not repeated, and a last line that a crash of the machine left incomplete is
+    skipped: it has no end.
     """
-    header, *lines = text.splitlines()
+    header, *lines = text.rpartition("\n")[0].split("\n")
     columns = header.split(",")
     for line, cells in zip(lines, csv.reader(lines), strict=True):
         row = dict(zip(columns, cells, strict=False))

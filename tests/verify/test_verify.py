@@ -78,6 +78,18 @@ def test_run_is_played_on_from_the_newest_checkpoint_with_another_after_it(found
     assert sum(found.own_rows.values()) > 0
 
 
+@pytest.mark.parametrize("rest", [b"20", b"\xff"])
+def test_row_that_a_crash_of_the_machine_left_incomplete_is_no_difference(
+    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rest: bytes
+) -> None:
+    shutil.copytree(whole, tmp_path / "run", symlinks=True)
+    with (tmp_path / "run" / "update_log.csv").open("ab") as file:
+        file.write(rest)
+    monkeypatch.setattr(proof, "repeat_in_fresh_process", repeat_here)
+    found = verify_run(tmp_path / "run", checkpoint=None, frames=200, device=CPU, on_progress=quiet)
+    assert (found.verdict, found.differences) == ("exact", ())
+
+
 def test_verdict_is_the_last_line_and_lines_are_short(found: Verification) -> None:
     lines = text(found).splitlines()
     assert lines[-1] == "exact: all of it is the same to the last bit"
