@@ -15,7 +15,7 @@ from atari_dqn.run.sweep.folder import OWN_FOLDER, is_sweep
 from atari_dqn.run.sweep.record import read_record
 from atari_dqn.run.sweep.status import SweepStatus
 from atari_dqn.run.tailing.isolation import Unreadable, attempt
-from atari_dqn.run.tailing.status import RunStatus, TailedRun
+from atari_dqn.run.tailing.status import RunStatus, TailedRun, last_written
 from atari_dqn.spec.keys import Scalar
 
 _NEVER_ENTERED = {"checkpoints", "diagnostics", "evaluations", "videos", "tensorboard", "wandb", "parquet"}
@@ -61,11 +61,8 @@ class RunEntry:
 
     @property
     def written(self) -> float:
-        """Time stamp of the last write to `update_log.csv`; 0 without that file."""
-        try:
-            return (self.path / "update_log.csv").stat().st_mtime
-        except OSError:
-            return 0.0
+        """Time stamp of the last write to a table or the events; −∞ without any."""
+        return last_written(self.path)
 
 
 class Library:

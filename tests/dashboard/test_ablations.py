@@ -37,3 +37,13 @@ def test_bar_of_one_seed_has_no_interval(tmp_path: Path) -> None:
     ]
     bars, intervals = ladder_figure(rungs(compare(paths, human_table="atari57").results))["data"]
     assert (len(bars["x"]), intervals["x"]) == (2, bars["x"][:1])
+
+
+def test_step_to_other_frames_has_no_gain(tmp_path: Path) -> None:
+    paths = [
+        make_run(tmp_path / f"{len(returns)}_{seed}", returns, overrides=[f"seed={seed}", *keys])
+        for returns, keys in (([1.0], ()), ([1.0, 9.0], ("toggles.double=true",)))
+        for seed in (1, 2)
+    ]
+    rows = ladder_rows(rungs(compare(paths, human_table="atari57").results))
+    assert rows[1][-1] == "not compared: after 1,000,000 frames, there 500,000"

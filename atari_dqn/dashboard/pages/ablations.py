@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
@@ -93,11 +94,21 @@ def ladder_rows(ladder: list[GroupResult]) -> list[list[str]]:
 
 
 def _increment(below: GroupResult, above: GroupResult) -> str:
-    """Format the gain of a step, or the fields in which its protocol is not that of the step before."""
-    differences = protocol_differences((above.group, above.last), (below.group, below.last))
+    """Format the gain of a step, or in what its protocol or frames are not those of the step before."""
+    differences = [
+        *protocol_differences((above.group, above.last), (below.group, below.last)),
+        *_other_frames(below, above),
+    ]
     if differences:
         return f"not compared: {'; '.join(differences)}"
     return estimate_text(difference(_scores(above), _scores(below)))
+
+
+def _other_frames(below: GroupResult, above: GroupResult) -> Iterator[str]:
+    """Yield the frames of both scores if they differ by more than an evaluation may be late."""
+    late = max(each.group.runs[0].iteration_frames for each in (below, above))
+    if abs(above.last.env_frames - below.last.env_frames) >= late:
+        yield f"after {above.last.env_frames:,} frames, there {below.last.env_frames:,}"
 
 
 def _toggles(result: GroupResult) -> list[str]:

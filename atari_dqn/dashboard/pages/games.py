@@ -5,6 +5,7 @@ from __future__ import annotations
 from nicegui import ui
 
 from atari_dqn.compare.comparison import GroupResult
+from atari_dqn.compare.references import ComparedReference
 from atari_dqn.dashboard.layout import FAULT, page_layout
 from atari_dqn.dashboard.library import Library, RunEntry
 from atari_dqn.dashboard.pages.compared import compared, curves_figure, estimate_text
@@ -47,14 +48,17 @@ def table(rows: list[list[str]], titles: tuple[str, ...]) -> ui.table:
 
 def _row(result: GroupResult) -> list[str]:
     last, method = result.last, result.group.method
-    compared_with = result.references[0] if result.references else None
-    published = "–"
-    if compared_with is not None:
-        reference = compared_with.reference
-        differs = f" (other protocol: {', '.join(reference.differences)})" if reference.differences else ""
-        published = f"{score(reference.mean)} by {reference.study.title}{differs}"
+    published = _published(result.references[0]) if result.references else "–"
     estimates = [estimate_text(last.estimates.get(name), last.mark) for name in ("mean", "median", "iqm")]
     frames = count(last.env_frames) if last.n else "–"
     name = f"{method.label} {method.track_label}"
     best = estimate_text(result.best.estimates.get("mean"), result.best.mark)
     return [name, str(last.n), frames, *estimates, best, published]
+
+
+def _published(each: ComparedReference) -> str:
+    """Format a published score; one of training games with the score of the training games here."""
+    reference = each.reference
+    training = f"; training games, here {score(each.score)}" if each.measure == "training" else ""
+    differs = f" (other protocol: {', '.join(reference.differences)})" if reference.differences else ""
+    return f"{score(reference.mean)} by {reference.study.title}{training}{differs}"

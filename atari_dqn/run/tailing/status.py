@@ -59,7 +59,7 @@ class RunStatus:
     @property
     def silent_seconds(self) -> float:
         """Time since the run last wrote."""
-        return max(0.0, self._now() - _last_written(self.run))
+        return max(0.0, self._now() - last_written(self.run))
 
     @property
     def fault(self) -> str:
@@ -175,7 +175,8 @@ class TailedRun:
         return status
 
 
-def _last_written(run: Path) -> float:
+def last_written(run: Path) -> float:
+    """Return the time stamp of the last write to a table or the events of a run; −∞ without any."""
     times = []
     for name in ("update_log.csv", "train_log.csv", "events.jsonl", "eval_log.csv"):
         try:

@@ -1,0 +1,35 @@
+"""What the pages say of comparisons of runs that go on, and next to published scores."""
+
+import os
+from pathlib import Path
+
+from atari_dqn.dashboard.library import Library
+from runs import make_run
+
+# The pages are imported by their tests: NiceGUI takes each worker a second.
+
+
+def test_final_evaluation_is_shown_though_no_update_follows_it(tmp_path: Path) -> None:
+    from atari_dqn.dashboard.pages.compared import compared
+
+    table = make_run(tmp_path / "run", [-20.0, 5.0], finished=False) / "eval_log.csv"
+    before, _ = compared(Library(tmp_path).readable())
+    rows = table.read_text().splitlines(keepends=True)
+    table.write_text("".join([*rows[:-1], rows[-1].replace("full", "final")]))
+    later = table.stat().st_mtime + 1
+    os.utime(table, (later, later))
+    after, _ = compared(Library(tmp_path).readable())
+    assert before is not None
+    assert after is not None
+    assert (before.results[0].last.values, after.results[0].last.values) == ([], [5.0])
+
+
+def test_published_score_of_training_games_is_next_to_that_of_training_games_here(tmp_path: Path) -> None:
+    from atari_dqn.dashboard.pages.compared import compared
+    from atari_dqn.dashboard.pages.games import _row
+
+    make_run(tmp_path / "run", [6.0], spec="pong_trackB.toml", period_frames=4_000_000)
+    comparison, _ = compared(Library(tmp_path).readable())
+    assert comparison is not None
+    published = _row(comparison.results[0])[-1]
+    assert "by Dopamine, JAX agents; training games, here -20.0 (other protocol" in published
