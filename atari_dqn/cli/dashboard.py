@@ -9,6 +9,7 @@ from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import quote
 
 import typer
 
@@ -54,7 +55,7 @@ def dashboard(
     if token is None and not is_loopback(host):
         token = secrets.token_urlsafe(24)
     shown_host = f"[{host}]" if ":" in host else host
-    address = f"http://{shown_host}:{port_number}/{f'?token={token}' if token else ''}"
+    address = f"http://{shown_host}:{port_number}/{f'?token={quote(token)}' if token else ''}"
     show_address = partial(typer.echo, f"{address}  (Ctrl-C ends it)")
     with suppress(KeyboardInterrupt):  # ends the dashboard, which has nothing to save
         serve(root, host=host, port=port_number, token=token, on_listening=show_address)

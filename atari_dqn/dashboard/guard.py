@@ -5,7 +5,7 @@ from __future__ import annotations
 import hmac
 from http.cookies import CookieError, SimpleCookie
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
@@ -62,7 +62,7 @@ class Guard:
         """Wrap `send` so that a token in the address is stored in the cookie."""
         if scope["type"] != "http" or self._token is None or _query_token(scope) != self._token:
             return send
-        cookie = f"{COOKIE}={self._token}; HttpOnly; SameSite=Strict; Path=/".encode()
+        cookie = f"{COOKIE}={quote(self._token, safe='')}; HttpOnly; SameSite=Strict; Path=/".encode()
 
         async def with_cookie(message):  # type: ignore[no-untyped-def]
             if message["type"] == "http.response.start":
@@ -82,4 +82,4 @@ def _cookie_token(header: str) -> str:
         cookies = SimpleCookie(header)
     except CookieError:
         return ""
-    return cookies[COOKIE].value if COOKIE in cookies else ""
+    return unquote(cookies[COOKIE].value) if COOKIE in cookies else ""
