@@ -17,10 +17,10 @@ SCORES = {
 }
 
 
-def ladder(seeds: int) -> list[Step]:
+def ladder(seeds: int, scores_of: dict[str, list[float]] = SCORES) -> list[Step]:
     rows = [
         (f"{method}_pong_seed{seed + 1}", "pong", method, seed + 1, scores[seed])
-        for method, scores in SCORES.items()
+        for method, scores in scores_of.items()
         for seed in range(seeds)
     ]
     runs = pl.DataFrame([row[:4] for row in rows], schema=["run", "game", "method", "seed"], orient="row")
@@ -46,11 +46,24 @@ def test_sign_is_that_of_an_interval_on_one_side_of_zero() -> None:
 def test_step_of_one_seed_has_no_interval_and_no_sign() -> None:
     steps = ladder(1)
     assert "| + Double | −19.5 | −19.5 | +0.5 [–] |" in table("pong", steps)
-    assert summary("pong", steps) == "**pong:** no interval yet, since steps have one seed."
+    assert summary("pong", steps).startswith("**pong:** no interval yet, since steps have one seed.")
 
 
 def test_steps_end_before_one_that_was_not_trained() -> None:
     assert [step.method for step in ladder(3)] == list(SCORES)
+
+
+def test_step_after_one_without_a_run_is_shown_without_an_increment() -> None:
+    rest = {method: scores for method, scores in SCORES.items() if method != "3_prioritized"}
+    steps = ladder(3, rest)
+    assert [step.method for step in steps] == list(rest)
+    assert [step.increment is None for step in steps] == [True, False, True]
+
+
+def test_summary_names_the_steps_without_a_run() -> None:
+    assert summary("pong", ladder(3)).endswith(
+        " No finished run: + 5-step returns, + C51, + noisy layers, without ε."
+    )
 
 
 def test_run_of_another_sweep_is_refused() -> None:

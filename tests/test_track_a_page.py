@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 sys.path.append(str(Path(__file__).parents[1] / "docs/results"))
-from keep_track_a import KEPT, PAGE, RESULTS, judged, kept_runs, page, score_at
+from keep_track_a import KEPT, PAGE, RESULTS, keep, kept_runs, page, score_at, verdict_of
 
 from atari_dqn.compare.reference.studies import Figure
 
@@ -21,7 +21,7 @@ FIGURE = Figure(
     [(6.0, "6.0, inside"), (6.1, "6.1, above"), (0.0, "0.0, inside"), (-0.1, "−0.1, **below**"), (None, "–")],
 )
 def test_score_is_inside_the_published_range_widened_by_its_width(score: float | None, cell: str) -> None:
-    assert judged(score, FIGURE) == cell
+    assert verdict_of(score, FIGURE) == cell
 
 
 def test_score_below_ten_million_frames_is_that_of_one_evaluation() -> None:
@@ -34,6 +34,14 @@ def test_score_at_ten_million_frames_is_a_mean_of_evaluations_as_the_published_o
     rows = pl.DataFrame({"env_frames": frames, "mean_return": [100.0, 1.0, 2.0, 6.0]})
     assert score_at(rows, 10) == 3.0
     assert score_at(rows.head(3), 10) is None
+
+
+def test_run_without_an_evaluation_is_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "eval_log.csv").write_text("env_frames,mean_return\n")
+    with pytest.raises(SystemExit, match="no evaluated run"):
+        keep([tmp_path / "run"], tmp_path / "kept")
+    assert capsys.readouterr().out == f"{tmp_path / 'run'}: not evaluated yet; left out\n"
 
 
 @pytest.mark.skipif(not (RESULTS / KEPT / "runs.csv").exists(), reason="no run of Track A is kept yet")

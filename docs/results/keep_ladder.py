@@ -79,7 +79,7 @@ class Step:
     scores: tuple[float, ...]
     """The mean of the final games, by seed."""
     increment: Estimate | None
-    """The mean over seeds less that of the step before; None for the first step."""
+    """The mean over seeds less that of the step before; None if that has no run."""
 
     @property
     def column(self) -> Scores:
@@ -146,16 +146,11 @@ def _steps(final: pl.DataFrame) -> Iterator[Step]:
     before: Step | None = None
     for method in STEPS:
         scores = tuple(final.filter(pl.col("method") == method)["mean_return"])
-        if not scores:
-            return
         column = np.array(scores)[:, None]
-        step = Step(
-            method=method,
-            scores=scores,
-            increment=difference(column, before.column) if before else None,
-        )
-        yield step
-        before = step
+        increment = difference(column, before.column) if scores and before else None
+        before = Step(method=method, scores=scores, increment=increment) if scores else None
+        if before:
+            yield before
 
 
 def page(steps: dict[str, list[Step]], runs: pl.DataFrame) -> str:
@@ -197,14 +192,16 @@ def increment(step: Step) -> str:
 
 
 def summary(game: str, ladder: list[Step]) -> str:
-    """Say of which steps the interval lies above 0, below 0, or on both sides."""
+    """Say of which steps the interval lies above 0, below 0, or on both sides, and which have no run."""
     words = {"better": "better with", "worse": "worse with", "nothing": "no difference shown with"}
     facts = []
     for sign, text in words.items():
         found = [STEPS[step.method].removeprefix("+ ") for step in ladder if step.sign == sign]
         if found:
             facts.append(f"{text} {', '.join(found)}")
-    return f"**{game}:** {'; '.join(facts) or 'no interval yet, since steps have one seed'}."
+    missing = [name for method, name in STEPS.items() if method not in {step.method for step in ladder}]
+    of_runs = f" No finished run: {', '.join(missing)}." if missing else ""
+    return f"**{game}:** {'; '.join(facts) or 'no interval yet, since steps have one seed'}.{of_runs}"
 
 
 def number(value: float) -> str:

@@ -1,7 +1,7 @@
 """Keep runs of `dqn sweep track_a_10m`, and make their page: evaluations next to published ones, by frames.
 
 The tables are those of `gather.py`, in `track_a/`; the published figures come with the package. Runs that
-are not finished are kept as far as they have come.
+are not finished are kept as far as they have come; those without an evaluation are named and left out.
 
 python docs/results/keep_track_a.py outputs/track_a_10m/trackA_pong_seed1       keep runs, make the page
 python docs/results/keep_track_a.py                                             make the page again
@@ -17,7 +17,7 @@ from typing import Any
 import matplotlib.pyplot as plt
 import polars as pl
 from gather import add, gather, origin
-from keep import WINDOW_EPISODES
+from keep import WINDOW_EPISODES, read
 from keep_der import trained
 from keep_pqn import RESULTS, number, runs_of
 from keep_pqn_breakout import bracketed
@@ -112,10 +112,15 @@ def main() -> None:
 
 
 def keep(runs: list[Path], folder: Path) -> None:
-    """Add the runs to the tables of a folder."""
-    gather(folder, {run.name: run for run in runs})
+    """Add the runs that have an evaluation to the tables of a folder."""
+    evaluated = [run for run in runs if len(read(run, "eval_log"))]
+    for run in set(runs) - set(evaluated):
+        print(f"{run}: not evaluated yet; left out")
+    if not evaluated:
+        raise SystemExit("no evaluated run")
+    gather(folder, {run.name: run for run in evaluated})
     (folder / "predictions.csv").unlink()  # no page needs them
-    add(folder / "runs.csv", [pl.DataFrame([{**origin(run.name, run), **trained(run)}]) for run in runs])
+    add(folder / "runs.csv", [pl.DataFrame([{**origin(run.name, run), **trained(run)}]) for run in evaluated])
 
 
 def kept_runs(results: Path) -> list[Run]:
@@ -151,7 +156,7 @@ def table(runs: list[Run]) -> str:
         figures = published(game)
         for run in runs:
             if run.game == game:
-                cells = (judged(score_at(run.evaluations, each), figures.get(each)) for each in MILLIONS)
+                cells = (verdict_of(score_at(run.evaluations, each), figures.get(each)) for each in MILLIONS)
                 lines.append(f"| {game} | {run.label} | {' | '.join(cells)} |")
         cells = (bracketed(figures.get(each)) for each in MILLIONS)
         lines.append(f"| | nnabla-rl, DQN | {' | '.join(cells)} |")
@@ -174,7 +179,7 @@ def score_at(evaluations: pl.DataFrame, millions: int) -> float | None:
     return mean
 
 
-def judged(score: float | None, figure: Figure | None) -> str:
+def verdict_of(score: float | None, figure: Figure | None) -> str:
     """Format a score, and say whether it is inside the range of published seeds, widened by its width."""
     if score is None:
         return "–"
