@@ -102,10 +102,10 @@ def _method(label: str, runs: Sequence[Run]) -> Method:
 
 
 def _group(method: Method, game: str, members: Sequence[Run]) -> Group:
-    """Return a group with one run for each seed: of two runs of a seed, the longer one."""
+    """Return a group with one run for each seed: of two runs of a seed, a finished or else the longer one."""
     notes = []
     kept: dict[int, Run] = {}
-    for run in sorted(members, key=lambda run: (run.seed, -run.reached_frames)):
+    for run in sorted(members, key=lambda run: (run.seed, not run.finished, -run.reached_frames)):
         if run.seed in kept:
             notes.append(
                 f"seed {run.seed} was run twice: {printable(str(kept[run.seed].path))} counts, "

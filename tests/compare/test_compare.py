@@ -239,6 +239,12 @@ def test_a_seed_that_was_run_twice_counts_once_and_says_so(seeds: list[Path], tm
     assert warned(comparison, f"seed 1 was run twice: {seeds[0]} counts, {again} is left out")
 
 
+def test_of_two_runs_of_a_seed_the_finished_one_counts_also_if_the_other_has_as_many_frames(tmp_path: Path):
+    interrupted = make_run(tmp_path / "interrupted", [0.0, 1.0], finished=False)
+    again = make_run(tmp_path / "again", [0.0, 2.0])
+    assert only(interrupted, again).last.values == [2.0]
+
+
 def warned(comparison: Comparison, text: str) -> bool:
     return any(text in warning for warning in comparison.warnings)
 
