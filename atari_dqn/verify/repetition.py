@@ -6,6 +6,7 @@ import shutil
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
 from dataclasses import dataclass
 from multiprocessing import get_context
@@ -15,6 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from atari_dqn.envs.processes import end_with_parent, parent_to_end_with
+from atari_dqn.errors import InfrastructureError
 from atari_dqn.evaluation.evaluate import evaluate
 from atari_dqn.machine.devices import resolve_device
 from atari_dqn.run.checkpoint.state_tree import leaf_digest, leaves
@@ -68,7 +70,10 @@ class _DiscardingStore(CheckpointStore):
 def repeat_in_fresh_process(
     path: Path, checkpoint: str | None, device_name: str, stops: Sequence[int], on_progress: OnProgress
 ) -> Repetition:
-    """Call `repeat_from` in a new interpreter, and return its result or raise its exception."""
+    """Call `repeat_from` in a new interpreter, and return its result or raise its exception.
+
+    `InfrastructureError` if the interpreter is killed, as for want of memory.
+    """
     context = get_context("spawn")
     steps = context.SimpleQueue()
     with ProcessPoolExecutor(
@@ -80,7 +85,13 @@ def repeat_in_fresh_process(
             running = bool(wait([future], timeout=_POLL_SECONDS).not_done)
             while not steps.empty():
                 on_progress(steps.get())
-        return future.result()
+        try:
+            return future.result()
+        except BrokenProcessPool:
+            raise InfrastructureError(
+                f"the process that repeats {path} was killed or crashed; "
+                "if the machine was out of memory, end other programs and verify again"
+            ) from None
 
 
 def _begin(parent: int | None, steps: SimpleQueue[int]) -> None:
