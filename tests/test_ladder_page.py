@@ -46,7 +46,7 @@ def test_sign_is_that_of_an_interval_on_one_side_of_zero() -> None:
 def test_step_of_one_seed_has_no_interval_and_no_sign() -> None:
     steps = ladder(1)
     assert "| + Double | −19.5 | −19.5 | +0.5 [–] |" in table("pong", steps)
-    assert summary("pong", steps).startswith("**pong:** no interval yet, since steps have one seed.")
+    assert summary("pong", steps).startswith("**pong:** no interval yet.")
 
 
 def test_steps_end_before_one_that_was_not_trained() -> None:
@@ -64,6 +64,20 @@ def test_summary_names_the_steps_without_a_run() -> None:
     assert summary("pong", ladder(3)).endswith(
         " No finished run: + 5-step returns, + C51, + noisy layers, without ε."
     )
+
+
+def test_a_seed_counts_once_though_its_run_was_continued() -> None:
+    runs = pl.DataFrame({"run": ["a"], "game": ["pong"], "method": ["1_dqn"], "seed": [1]})
+    evaluations = pl.DataFrame({"run": ["a", "a"], "eval_type": ["final"] * 2, "mean_return": [1.0, 2.0]})
+    assert [step.scores for step in steps_of(runs, evaluations)["pong"]] == [(1.0,)]
+
+
+def test_run_of_a_sweep_with_the_same_names_is_refused(tmp_path: Path) -> None:
+    run = tmp_path / "1_dqn_pong_seed1"
+    run.mkdir()
+    (run / "spec.toml").write_text("[training]\ntotal_frames = 3_000_000\n")
+    with pytest.raises(SystemExit, match="expected a run of ladder_quick"):
+        method_of(run)
 
 
 def test_run_of_another_sweep_is_refused() -> None:

@@ -66,6 +66,12 @@ def games(run: Path) -> pl.DataFrame:
     return episodes.with_columns(minutes_of(episodes, read(run, "throughput_log")).round(2).alias("minutes"))
 
 
+def final_of(evaluations: pl.DataFrame) -> pl.DataFrame:
+    """Return the final evaluation of each run; later ones of a run that was continued do not count."""
+    final = evaluations.filter(pl.col("eval_type") == "final")
+    return final.unique("run", keep="first", maintain_order=True)
+
+
 def named(name: str) -> pl.Expr:
     return pl.lit(name).alias("run")
 

@@ -20,7 +20,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 import polars as pl
-from gather import gather
+from gather import final_of, gather
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 
@@ -83,7 +83,7 @@ def keep(runs: list[Path], agent: str, out: Path) -> None:
 
 def rows_of(evaluations: Path) -> Iterator[dict[str, object]]:
     """Yield a row for each game of an agent: our seeds, their statistics, and the published columns."""
-    final = pl.read_csv(evaluations).filter(pl.col("eval_type") == "final")
+    final = final_of(pl.read_csv(evaluations))
     named = pl.concat([final, agent_and_game(final["run"])], how="horizontal")
     for (agent, game), seeds in named.group_by("agent", "game", maintain_order=True):
         yield row_of(str(agent), str(game), seeds.sort("seed"))

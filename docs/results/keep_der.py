@@ -19,7 +19,7 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 import polars as pl
-from gather import add, named, origin
+from gather import add, final_of, named, origin
 from keep import read
 from numpy.typing import NDArray
 
@@ -132,7 +132,7 @@ def trained(run: Path) -> dict[str, Any]:
 
 def game_scores(runs: pl.DataFrame, evaluations: pl.DataFrame) -> list[GameScore]:
     """Join the final scores of the runs with the published ones, by game."""
-    final = evaluations.filter(pl.col("eval_type") == "final").join(runs, on="run").sort("game", "seed")
+    final = final_of(evaluations).join(runs, on="run").sort("game", "seed")
     return [score_of(str(game), seeds) for (game,), seeds in final.group_by("game", maintain_order=True)]
 
 

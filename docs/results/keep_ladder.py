@@ -10,6 +10,7 @@ python docs/results/keep_ladder.py                                  make the pag
 from __future__ import annotations
 
 import argparse
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 import polars as pl
-from gather import add, named, origin
+from gather import add, final_of, named, origin
 from keep import read
 from keep_der import trained
 
@@ -25,6 +26,8 @@ from atari_dqn.compare.statistics import RESAMPLES, Estimate, Scores, difference
 
 RESULTS = Path(__file__).parent
 KEPT, PLOT, PAGE = Path("ladder"), Path("ladder/scores.png"), Path("ladder.md")
+MILLIONS = 2
+"""Emulator frames of a run, in millions."""
 STEPS = {
     "1_dqn": "DQN",
     "2_double": "+ Double",
@@ -129,16 +132,21 @@ def keep(runs: list[Path], folder: Path) -> None:
 
 
 def method_of(run: Path) -> str:
-    """Read the method of a run from its name, which begins with it."""
+    """Read the method of a run from its name, which begins with it; those of `dqn sweep ladder` do too."""
     found = [method for method in STEPS if run.name.startswith(f"{method}_")]
-    if len(found) != 1:
-        raise SystemExit(f"{run.name}: expected a run of ladder_quick")
+    if len(found) != 1 or budget_of(run) != MILLIONS * 1_000_000:
+        raise SystemExit(f"{run}: expected a run of ladder_quick")
     return found[0]
+
+
+def budget_of(run: Path) -> int:
+    """Read the emulator frames of a run from its spec."""
+    return int(tomllib.loads((run / "spec.toml").read_text())["training"]["total_frames"])
 
 
 def steps_of(runs: pl.DataFrame, evaluations: pl.DataFrame) -> dict[str, list[Step]]:
     """Collect the steps of each game, in the ladder's order."""
-    final = evaluations.filter(pl.col("eval_type") == "final").join(runs, on="run").sort("game", "seed")
+    final = final_of(evaluations).join(runs, on="run").sort("game", "seed")
     return {str(game): list(_steps(rows)) for (game,), rows in final.group_by("game", maintain_order=True)}
 
 
@@ -155,7 +163,7 @@ def _steps(final: pl.DataFrame) -> Iterator[Step]:
 
 def page(steps: dict[str, list[Step]], runs: pl.DataFrame) -> str:
     """Make the page."""
-    frames = sum(len(step.scores) for ladder in steps.values() for step in ladder) * 2
+    frames = sum(len(step.scores) for ladder in steps.values() for step in ladder) * MILLIONS
     return TEXT.format(
         tables="\n\n".join(table(game, ladder) for game, ladder in steps.items()),
         summary="\n".join(summary(game, ladder) for game, ladder in steps.items()),
@@ -201,7 +209,7 @@ def summary(game: str, ladder: list[Step]) -> str:
             facts.append(f"{text} {', '.join(found)}")
     missing = [name for method, name in STEPS.items() if method not in {step.method for step in ladder}]
     of_runs = f" No finished run: {', '.join(missing)}." if missing else ""
-    return f"**{game}:** {'; '.join(facts) or 'no interval yet, since steps have one seed'}.{of_runs}"
+    return f"**{game}:** {'; '.join(facts) or 'no interval yet'}.{of_runs}"
 
 
 def number(value: float) -> str:
