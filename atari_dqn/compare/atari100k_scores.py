@@ -28,7 +28,8 @@ class Atari100kScore:
 def atari100k_scores(group: Group, last: GroupScore, human: HumanRandom | None) -> tuple[Atari100kScore, ...]:
     """Return the published scores of the same protocol; none unless the group's are at 400,000 frames."""
     protocol = protocol_of(group, last)
-    if protocol is None or last.env_frames != FRAMES or not last.comparable:
+    is_due = 0 <= last.env_frames - FRAMES < group.runs[0].iteration_frames
+    if protocol is None or not is_due or not last.comparable:
         return ()
     subject = Subject(game=group.game, agent=group.method.agent, protocol=protocol)
     return tuple(

@@ -69,6 +69,7 @@ def _figures(
         protocol=protocol,
         measure=measure,
         cap_reached=measure == "training" or bool(own.frame_caps),
+        late_frames=group.runs[0].iteration_frames,
     )
     for reference in references(subject, env_frames):
         is_best = reference.study.weights == "best"

@@ -90,6 +90,11 @@ def test_columns_are_shown_with_scores_of_their_own_budget_protocol_and_games_on
     assert columns(compared(tmp_path, [1.0, 2.0], **options)) == {}
 
 
+def test_columns_are_shown_also_if_the_last_iteration_ends_after_the_budget(tmp_path: Path):
+    late = compared(tmp_path, [1.0, 2.0], overrides=["env.num_envs=8"], late_frames=12)
+    assert list(columns(late)) == AGENTS
+
+
 def test_view_marks_each_column_within_80_columns_of_text(pong: Comparison):
     console = Console(width=80, file=io.StringIO())
     console.print(comparison_view(pong))
@@ -146,3 +151,20 @@ def test_seeds_of_two_versions_of_the_emulator_are_compared_with_published_score
     ]
     (result,) = compare(paths, human_table="atari57").results
     assert [(each.n, each.verdict) for each in result.references] == [(2, "above")]
+
+
+def test_score_that_is_late_by_less_than_an_iteration_is_compared_at_the_frames_when_it_was_due(
+    tmp_path: Path,
+):
+    paths = [
+        make_run(
+            tmp_path / str(seed),
+            [20.0 + seed],
+            overrides=[f"seed={seed}", "env.num_envs=8"],
+            period_frames=200_000_000,
+            late_frames=12,
+        )
+        for seed in (1, 2)
+    ]
+    first = compare(paths, human_table="atari57").results[0].references[0]
+    assert (first.reference.study.name, first.verdict) == ("nnabla_dqn", "above")

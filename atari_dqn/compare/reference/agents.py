@@ -8,6 +8,7 @@ from typing import Any
 
 from atari_dqn.compare.reference.match import Subject
 from atari_dqn.formatting import setting
+from atari_dqn.spec.iteration import iteration_frames
 from atari_dqn.spec.keys import Values, flatten
 from atari_dqn.spec.protocol import evaluation_protocol
 from atari_dqn.spec.schema import Spec, Toggles
@@ -145,4 +146,10 @@ def subject_of(spec: Spec) -> Subject:
     protocol = evaluation_protocol(
         spec, episodes=spec.evaluation.full_episodes, checkpoint="current", ale_version="", rom_md5=""
     )
-    return Subject(game=spec.game, agent=agent_name(flatten(spec)), protocol=protocol)
+    values = flatten(spec)
+    return Subject(
+        game=spec.game,
+        agent=agent_name(values),
+        protocol=protocol,
+        late_frames=iteration_frames(values),
+    )

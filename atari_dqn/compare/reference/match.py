@@ -46,6 +46,8 @@ class Subject:
     measure: Measure = "evaluation"
     cap_reached: bool = True
     """Whether the cap truncated an episode. If not, a larger cap would have changed nothing."""
+    late_frames: int = 1
+    """Emulator frames of an iteration: an evaluation that is late by less counts as one when it was due."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +91,11 @@ def nearest(subject: Subject, env_frames: int, *, cap_reached: bool = True) -> R
     the final score of a paper, does not count.
     """
     subject = replace(subject, cap_reached=cap_reached)
-    found = (each for each in references(subject, env_frames) if each.env_frames == env_frames)
+    found = (
+        each
+        for each in references(subject, env_frames)
+        if 0 <= env_frames - each.env_frames < subject.late_frames
+    )
     return min(found, key=lambda each: len(each.differences), default=None)
 
 
@@ -103,7 +109,9 @@ def references(subject: Subject, env_frames: int) -> Iterator[Reference]:
     if not stands_for_games(subject.cap_reached, subject.protocol.max_episode_frames):
         return
     for study, curve in _curves(subject):
-        figure = (curve[0], None) if len(curve) == 1 else _at(curve, env_frames)
+        due = (each.env_frames for each in curve if 0 <= env_frames - each.env_frames < subject.late_frames)
+        frames = next(due, env_frames)
+        figure = (curve[0], None) if len(curve) == 1 else _at(curve, frames)
         if figure is None:
             continue
         point, between = figure
@@ -116,7 +124,7 @@ def references(subject: Subject, env_frames: int) -> Iterator[Reference]:
             highest=point.highest,
             n=point.n,
             between_frames=between,
-            differences=(*differences(subject, study, point.agent), *_other_frames(point, env_frames)),
+            differences=(*differences(subject, study, point.agent), *_other_frames(point, frames)),
         )
 
 
