@@ -7,11 +7,12 @@ from http.cookies import CookieError, SimpleCookie
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
+from atari_dqn.machine.loopback import is_loopback
+
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
 COOKIE = "dqn_token"
-_LOCAL_NAMES = {"localhost", "127.0.0.1", "::1"}
 _REFUSALS = {
     400: b"The request's Host or Origin is malformed.\n",
     403: b"Refused. Open the address that dqn dashboard printed, with its token.\n",
@@ -54,7 +55,7 @@ class Guard:
         if origin is not None and urlsplit(origin).netloc != headers.get("host"):
             return False
         if self._token is None:
-            return urlsplit(f"//{headers.get('host', '')}").hostname in _LOCAL_NAMES
+            return is_loopback(urlsplit(f"//{headers.get('host', '')}").hostname or "")
         offered = (_query_token(scope), _cookie_token(headers.get("cookie", "")))
         return any(hmac.compare_digest(each.encode(), self._token.encode()) for each in offered if each)
 

@@ -1,4 +1,4 @@
-"""Access with a token that addresses and cookies cannot hold as it is."""
+"""Access to the dashboard by its address, its token and its cookie."""
 
 import asyncio
 from typing import Any
@@ -9,7 +9,7 @@ import pytest
 from atari_dqn.dashboard.guard import Guard
 
 
-def answer(token: str, *, query: str = "", cookie: str = "") -> tuple[int, dict[bytes, bytes]]:
+def answer(token: str | None, *, query: str = "", **fields: str) -> tuple[int, dict[bytes, bytes]]:
     """Return the status and the headers of the answer to one request."""
     sent: list[dict[str, Any]] = []
 
@@ -19,7 +19,7 @@ def answer(token: str, *, query: str = "", cookie: str = "") -> tuple[int, dict[
     async def send(message: Any) -> None:
         sent.append(message)
 
-    headers = [(b"cookie", cookie.encode("latin-1"))] if cookie else []
+    headers = [(name.encode(), value.encode("latin-1")) for name, value in fields.items()]
     scope: Any = {"type": "http", "headers": headers, "query_string": query.encode("latin-1")}
     asyncio.run(Guard(app, token)(scope, lambda: None, send))  # type: ignore[arg-type,return-value]
     return sent[0]["status"], dict(sent[0]["headers"])
@@ -31,3 +31,12 @@ def test_cookie_of_a_token_lets_the_next_request_in(token: str) -> None:
     assert status == 200
     cookie = headers[b"set-cookie"].decode("latin-1").split("; ")[0]
     assert answer(token, cookie=cookie)[0] == 200
+
+
+@pytest.mark.parametrize("host", ["localhost:8642", "127.0.0.1:8642", "127.0.0.2:8642", "[::1]:8642"])
+def test_every_address_of_this_machine_alone_needs_no_token(host: str) -> None:
+    assert answer(None, host=host)[0] == 200
+
+
+def test_name_that_may_be_made_to_lead_here_is_refused() -> None:
+    assert answer(None, host="localhost.example:8642")[0] == 403
