@@ -1,6 +1,7 @@
 """The values of Track D."""
 
 from importlib.resources import files
+from pathlib import Path
 
 import pytest
 
@@ -8,6 +9,7 @@ from atari_dqn.spec.keys import KEYS
 from atari_dqn.spec.loader import load_spec
 from atari_dqn.spec.tracks import load_track
 
+RUNS = Path(__file__).parents[2] / "runs"
 TRACK_D_TEXT = files("atari_dqn.spec").joinpath("tracks/d.toml").read_text("utf-8")
 BASE_D = 'track = "D"\ngame = "pong"\nseed = 1\n'
 
@@ -57,6 +59,17 @@ def test_update_of_track_d_replays_each_step_as_often_as_section_2_3_says():
     learned, played = 5 * 64 * 80, 256 * 260 / 4
     assert load_track("D")["learner.update_period_steps"] == played / 5
     assert learned / played == pytest.approx(1.54, abs=0.01)
+
+
+def test_apex_has_the_loss_and_the_optimizer_of_its_paper():
+    # Horgan et al. (2018): ½ (G − q)², and centred RMSProp. Its ε is inside the root: 1.5e-7 is the 0.01 of
+    # Mnih et al. (2015) for gradients that are means over 256.
+    spec = load_spec(RUNS / "apex.toml").spec
+    optimizer = spec.optimizer
+    assert spec.learner.loss == "mse"
+    assert (optimizer.kind, optimizer.learning_rate) == ("deepmind_rmsprop", 0.00025 / 4)
+    assert (optimizer.gradient_decay, optimizer.squared_gradient_decay) == (0.95, 0.95)
+    assert optimizer.epsilon == pytest.approx(0.01 / 256**2, rel=0.02)
 
 
 @pytest.mark.parametrize(
