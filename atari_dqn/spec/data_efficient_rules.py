@@ -84,7 +84,7 @@ DATA_EFFICIENT_RULES = (
         for key, plain in (
             ("network.kind", ("nature", "dopamine", "data_efficient")),
             ("network.memory", ("none",)),
-            ("toggles.distribution", ("none", "c51", "qr_dqn")),
+            ("toggles.distribution", ("none", "c51", "hl_gauss", "qr_dqn")),
             ("toggles.noisy", (False,)),
             ("toggles.self_prediction", (False,)),
         )

@@ -75,6 +75,12 @@ def test_contradiction_is_refused_with_the_reason(write_spec, overrides: list[st
     assert message in str(caught.value)
 
 
+@pytest.mark.parametrize("distribution", ["none", "c51", "hl_gauss", "qr_dqn"])
+def test_redo_takes_every_distribution_without_fractions(write_spec, distribution: str) -> None:
+    overrides = ["toggles.redo=true", f"toggles.distribution={distribution}"]
+    assert load_spec(write_spec(), overrides).spec.toggles.redo
+
+
 def test_earlier_run_has_the_values_that_change_nothing() -> None:
     spec = load_resolved(EARLIER_RUN, {"torch_threads": 2}).spec
     learner = spec.learner
