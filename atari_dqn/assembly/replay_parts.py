@@ -108,6 +108,7 @@ def _prioritized(spec: Spec, ring: FrameRing, backend: Backend) -> Sampler:
         seed=_sampling_seed(spec),
         device=ring.device,
         make_tree=backend.priority_tree,
+        weights_per_minibatch=spec.replay.weight_maximum == "minibatch",
     )
 
 

@@ -31,7 +31,8 @@ class PrioritizedSampler(Sampler):
     p is |TD error| + `priority_offset`. New indices without an error get the largest p^α so far, so that they
     are soon sampled. Indices without a complete transition have priority 0 and are never sampled, so that no
     draw is rejected. If P is the probability, the importance weights are (N P)^−β, divided by the largest
-    weight of the **whole buffer**, which belongs to its smallest priority.
+    weight of the **whole buffer**, which belongs to its smallest priority, or, with `weights_per_minibatch`,
+    by the largest of the minibatch.
 
     Additions and removals are collected until the next draw or update, so that several steps need only one
     pass through the tree.
@@ -48,10 +49,12 @@ class PrioritizedSampler(Sampler):
         seed: int,
         device: torch.device,
         make_tree: MakeTree = PriorityTree,
+        weights_per_minibatch: bool = False,
     ) -> None:
         super().__init__(batch_size=batch_size, seed=seed, device=device)
         self.alpha, self.beta, self.priority_offset = alpha, beta, priority_offset
         self.tree = make_tree(capacity, device=device)
+        self._weights_per_minibatch = weights_per_minibatch
         self.highest = torch.ones((), dtype=torch.float64, device=device)
         self._exponent = torch.zeros((), dtype=torch.float64, device=device)
         """−β at the frame of the latest `prepare`, on the device, where draws read it."""
@@ -77,7 +80,12 @@ class PrioritizedSampler(Sampler):
         self, unit: Float64[Tensor, "M B"]
     ) -> tuple[Int64[Tensor, "M B"], Float[Tensor, "M B"]]:
         """Find the index that each number in [0, 1) selects in its stratum, and its importance weight."""
-        return self.tree.draw(unit, self._exponent)
+        indices, weights = self.tree.draw(unit, self._exponent)
+        if not self._weights_per_minibatch:
+            return indices, weights
+        priorities = self.tree.get(indices.flatten()).view_as(unit)
+        relative = priorities / priorities.amin(dim=1, keepdim=True)
+        return indices, relative.pow(self._exponent).float()
 
     def update_priorities(self, indices: Int64[Tensor, "B"], error: Float[Tensor, "B"]) -> None:
         """Set the priorities of sampled indices; if an index was sampled twice, its larger error counts.

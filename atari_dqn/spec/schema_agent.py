@@ -71,6 +71,9 @@ class Replay:
     """Exponent β of the importance weights at `training.total_frames`. 1 in Schaul et al. (2016)."""
     priority_offset: Annotated[float | None, MoreThan(0.0), Below(1.0), When("toggles.prioritized", True)]
     """Constant added to |TD error|, so that every transition can be sampled; ε in Schaul et al. (2016)."""
+    weight_maximum: Annotated[Literal["replay", "minibatch"] | None, When("toggles.prioritized", True)]
+    """The importance weights are divided by the largest one of the whole replay, or of their minibatch, as in
+    Dopamine, dqn_zoo and Kaixhin/Rainbow."""
     priority: Annotated[
         Literal["kl", "cross_entropy"] | None,
         When("toggles.prioritized", True),

@@ -38,7 +38,8 @@ def sample_at(buffer: ReplayBuffer, env_frames: int) -> Minibatch:
 
 
 def prioritized(
-    *, capacity=100, batch_size=32, seed=0, device=CPU, alpha=0.6, beta_start=0.4, priority_offset=1e-6
+    *, capacity=100, batch_size=32, seed=0, device=CPU, alpha=0.6, beta_start=0.4, priority_offset=1e-6,
+    weights_per_minibatch=False,
 ) -> PrioritizedSampler:  # fmt: skip
     """Create a prioritized sampler whose β reaches 1 at frame 1,000."""
     return PrioritizedSampler(
@@ -49,6 +50,7 @@ def prioritized(
         priority_offset=priority_offset,
         seed=seed,
         device=device,
+        weights_per_minibatch=weights_per_minibatch,
     )
 
 

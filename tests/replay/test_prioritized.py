@@ -102,6 +102,18 @@ def test_weights_are_over_the_largest_of_the_whole_buffer_not_of_the_batch() -> 
 
 
 @pytest.mark.fault("D14")
+def test_weights_of_each_minibatch_are_over_its_own_largest_if_chosen() -> None:
+    # at β = 1 a weight is in inverse proportion to its priority; the index of 1e-6 is in no minibatch
+    sampler = with_errors([1e-6, 2.0, 4.0, 8.0], alpha=1.0, batch_size=3, weights_per_minibatch=True)
+    sampler.prepare(1_000)
+    unit = torch.tensor([[0.2, 0.2, 0.2], [0.9, 0.9, 0.9]], dtype=torch.float64)
+    indices, weights = sampler.indices_and_weights(unit)
+    priorities = torch.tensor([[2.0, 4.0, 8.0], [4.0, 8.0, 8.0]])
+    assert torch.equal(torch.tensor([1e-6, 2.0, 4.0, 8.0])[indices], priorities)
+    torch.testing.assert_close(weights, priorities[:, :1] / priorities)
+
+
+@pytest.mark.fault("D14")
 def test_smallest_priority_counts_no_more_once_its_index_has_left() -> None:
     sampler = with_errors([1e-6, *[1.0] * 31], alpha=1.0)
     sampler.drop(torch.tensor([0]))

@@ -26,6 +26,7 @@ def test_track_a_gives_every_key_that_applies_but_game_and_seed():
         f"optimizer.{leaf}" for leaf in ("beta1", "beta2", "weight_decay", "smoothing", "momentum")
     } | {
         *(f"replay.{leaf}" for leaf in ("alpha", "beta_start", "beta_end", "priority_offset", "priority")),
+        "replay.weight_maximum",
         "gates.min_effective_share",
     }
     of_other_parts |= {

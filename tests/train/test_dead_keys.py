@@ -287,6 +287,7 @@ CHANGES = {
     "replay.beta_start": to("replay.beta_start=1.0", *PRIORITIZED),
     "replay.beta_end": to("replay.beta_end=0.4", *PRIORITIZED),
     "replay.priority_offset": to("replay.priority_offset=0.5", *PRIORITIZED),
+    "replay.weight_maximum": to("replay.weight_maximum=minibatch", *PRIORITIZED),
     "replay.priority": to("replay.priority=cross_entropy", *PRIORITIZED, *C51),
     "network.kind": to("network.kind=data_efficient", "network.hidden_units=512"),
     "network.init": to("network.init=orthogonal"),
