@@ -10,6 +10,7 @@ from atari_dqn.spec.history import ADDED
 from atari_dqn.spec.loader import load_resolved, load_spec
 
 RUNS = Path(__file__).parents[2] / "runs"
+DEVIATIONS = RUNS.parent / "docs" / "deviations.md"
 EARLIER_RUN = Path(__file__).with_name("earlier_run.toml")
 
 
@@ -38,13 +39,15 @@ def test_specs_have_the_values_of_their_sources(name: str, values: tuple[object,
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["sr_spr", "bbf_rr2", "bbf_rr8"])
-def test_last_reset_leaves_half_a_period_or_more(name: str) -> None:
+@pytest.mark.parametrize(("name", "expected"), [("sr_spr", 24_000), ("bbf_rr2", 36_000), ("bbf_rr8", 24_000)])
+def test_last_reset_leaves_the_updates_that_the_deviations_name(name: str, expected: int) -> None:
     spec = load_spec(RUNS / f"{name}.toml").spec
     steps = spec.training.total_frames // spec.env.frame_skip - spec.replay.prefill_steps
     left = steps * spec.learner.updates_per_period - spec.learner.reset_last_updates
     assert spec.learner.reset_last_updates % spec.learner.reset_period_updates == 0
-    assert spec.learner.reset_period_updates / 2 < left < 2 * spec.learner.reset_period_updates
+    assert left == expected
+    row = next(line for line in DEVIATIONS.read_text("utf-8").splitlines() if line.startswith("| C12 |"))
+    assert f"{expected:,}" in row
 
 
 @pytest.mark.parametrize(
