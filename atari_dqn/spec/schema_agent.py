@@ -175,8 +175,8 @@ class Learner:
     """Number of updates made each time, on a minibatch each: the replay ratio, if `update_period_steps` is 1.
     1 in Mnih et al. (2015), 2 and 8 in Schwarzer et al. (2023)."""
     target_period_updates: Annotated[int, AtLeast(1)]
-    """Updates between copies of the online network to the target network; 1 uses the online network as
-    target."""
+    """Updates between moves of the target network towards the online one, by `target_rate`. If both are 1,
+    the online network is the target."""
     target_rate: Annotated[float, MoreThan(0.0), AtMost(1.0)]
     """τ in θ⁻ ← θ⁻ + τ (θ − θ⁻), by which the target network moves every `target_period_updates`. 1 copies,
     Mnih et al. (2015); 0.005 in Schwarzer et al. (2023)."""
