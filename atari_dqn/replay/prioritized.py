@@ -81,11 +81,9 @@ class PrioritizedSampler(Sampler):
     ) -> tuple[Int64[Tensor, "M B"], Float[Tensor, "M B"]]:
         """Find the index that each number in [0, 1) selects in its stratum, and its importance weight."""
         indices, weights = self.tree.draw(unit, self._exponent)
-        if not self._weights_per_minibatch:
-            return indices, weights
-        priorities = self.tree.get(indices.flatten()).view_as(unit)
-        relative = priorities / priorities.amin(dim=1, keepdim=True)
-        return indices, relative.pow(self._exponent).float()
+        if self._weights_per_minibatch:
+            weights = weights / weights.amax(dim=1, keepdim=True)
+        return indices, weights
 
     def update_priorities(self, indices: Int64[Tensor, "B"], error: Float[Tensor, "B"]) -> None:
         """Set the priorities of sampled indices; if an index was sampled twice, its larger error counts.

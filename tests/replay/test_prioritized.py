@@ -101,7 +101,6 @@ def test_weights_are_over_the_largest_of_the_whole_buffer_not_of_the_batch() -> 
     np.testing.assert_allclose(weights.numpy(), 1e-6, rtol=1e-5)
 
 
-@pytest.mark.fault("D14")
 def test_weights_of_each_minibatch_are_over_its_own_largest_if_chosen() -> None:
     # at β = 1 a weight is in inverse proportion to its priority; the index of 1e-6 is in no minibatch
     sampler = with_errors([1e-6, 2.0, 4.0, 8.0], alpha=1.0, batch_size=3, weights_per_minibatch=True)

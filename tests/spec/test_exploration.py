@@ -85,7 +85,7 @@ def test_evaluation_without_noise_may_be_greedy(write_spec):
     ("name", "digest"),
     [
         ("pong_trackA", "7a8d865f0cf4ce94"),
-        ("atari100k_der", "b8f127340ac4c42f"),
+        ("atari100k_der", "bd2a4cbdbc6b8b58"),
         ("catch_smoke", "b7ffd7a45253f446"),
     ],
 )
