@@ -1,6 +1,7 @@
 import json
 import os
 import pickle
+import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -78,6 +79,16 @@ def test_newest_and_best_are_symlinks(store: CheckpointStore) -> None:
         save(store, step, score)
     links = {name: str((store.folder / name).readlink()) for name in ("latest", "best")}
     assert links == {"latest": "step_000000003", "best": "step_000000002"}
+
+
+def test_copy_of_a_checkpoint_in_place_of_a_link_becomes_a_link(
+    store: CheckpointStore, tmp_path: Path
+) -> None:
+    save(store, 1, 3.0)
+    copy = shutil.copytree(store.folder, tmp_path / "copy", symlinks=False)  # as `scp -r` copies
+    save(CheckpointStore(copy), 2)
+    links = {name: str((copy / name).readlink()) for name in ("latest", "best")}
+    assert links == {"latest": "step_000000002", "best": "step_000000001"}
 
 
 def test_of_equal_scores_the_earliest_is_best(store: CheckpointStore) -> None:

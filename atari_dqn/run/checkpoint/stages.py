@@ -104,6 +104,7 @@ def update_links(folder: Path, newest: str) -> None:
     if scored:
         _link(folder, "best", scored[0].path)
     else:
+        _remove_copy(folder / "best")
         (folder / "best").unlink(missing_ok=True)
 
 
@@ -128,4 +129,11 @@ def _link(folder: Path, link: str, name: str) -> None:
     fresh = folder / f".{link}.partial"
     fresh.unlink(missing_ok=True)
     fresh.symlink_to(name)
+    _remove_copy(folder / link)
     fresh.replace(folder / link)
+
+
+def _remove_copy(link: Path) -> None:
+    """Remove a copy of a checkpoint in place of a link to it, as `scp -r` makes."""
+    if link.is_dir() and not link.is_symlink():
+        remove(link)
