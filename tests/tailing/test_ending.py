@@ -9,10 +9,10 @@ from atari_dqn.run.tailing.ending import EndDetector
 
 @dataclass
 class FakeStatus:
-    """State and silence of a run, as `RunStatus` has them."""
+    """State of a run and when it last wrote, as `RunStatus` has them."""
 
     state: str
-    silent_seconds: float = 1e6
+    last_written: float = 0.0
 
 
 class Clock:
@@ -22,9 +22,9 @@ class Clock:
         self.seconds = 1_000.0
         self.end = EndDetector(now=lambda: self.seconds)
 
-    def has_ended(self, after: float, state: str, **silence: float) -> bool:
+    def has_ended(self, after: float, state: str, **times: float) -> bool:
         self.seconds += after
-        return self.end.has_ended(FakeStatus(state, **silence))  # type: ignore[arg-type]
+        return self.end.has_ended(FakeStatus(state, **times))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("state", ["finished", "halted", "interrupted"])
@@ -58,5 +58,11 @@ def test_the_minute_begins_again_with_a_run_that_was_resumed() -> None:
 
 def test_a_run_that_writes_has_not_ended_though_its_lock_is_not_held_here() -> None:
     clock = Clock()
-    assert not clock.has_ended(0, "stopped", silent_seconds=3.0)
-    assert not clock.has_ended(600, "stopped", silent_seconds=3.0)
+    assert not clock.has_ended(0, "stopped", last_written=1.0)
+    assert not clock.has_ended(600, "stopped", last_written=598.0)
+
+
+def test_a_run_whose_files_are_dated_ahead_of_the_clock_here_has_ended_after_a_minute() -> None:
+    clock = Clock()
+    assert not clock.has_ended(0, "stopped", last_written=1e9)
+    assert clock.has_ended(60, "stopped", last_written=1e9)

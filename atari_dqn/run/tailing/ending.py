@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from atari_dqn.run.tailing.status import RunStatus
@@ -17,17 +18,19 @@ class EndDetector:
 
     def __init__(self, *, now: Callable[[], float]) -> None:
         self._now = now
-        self._stopped_at: float | None = None
+        self._written, self._since = math.nan, 0.0
+        """When the run last wrote, by the clock of its disk, and since when that is known, by `now`."""
 
     def has_ended(self, status: RunStatus) -> bool:
         """Return whether the run has ended, by an event, or without one and without writing for a minute.
 
-        A run whose lock this machine does not see, on another one, is not ended while it writes.
+        A run whose lock this machine does not see, on another one, is not ended while it writes. The clock
+        of its disk is not compared with that of this machine, which may differ.
         """
         state = status.state
         if state not in ENDED_WITHOUT_EVENT:
-            self._stopped_at = None
+            self._written = math.nan
             return state in ENDINGS.values()
-        if self._stopped_at is None:
-            self._stopped_at = self._now()
-        return min(self._now() - self._stopped_at, status.silent_seconds) >= ENDED_AFTER_SECONDS
+        if status.last_written != self._written:
+            self._written, self._since = status.last_written, self._now()
+        return self._now() - self._since >= ENDED_AFTER_SECONDS

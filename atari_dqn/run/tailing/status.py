@@ -57,9 +57,14 @@ class RunStatus:
         return "running" if held else "stopped"
 
     @property
+    def last_written(self) -> float:
+        """When the run last wrote, by the clock of its disk; −∞ if it has no files."""
+        return last_written(self.run)
+
+    @property
     def silent_seconds(self) -> float:
         """Time since the run last wrote."""
-        return max(0.0, self._now() - last_written(self.run))
+        return max(0.0, self._now() - self.last_written)
 
     @property
     def fault(self) -> str:
