@@ -157,16 +157,21 @@ def json_document(data: Any) -> bytes:
 
 
 def plain(value: Any) -> Any:
-    """Convert a value for JSON: NaN, infinities and unknown objects to text, NumPy scalars to numbers."""
+    """Convert a value for JSON: NaN, infinities and unknown objects to text, NumPy scalars to numbers.
+
+    In text, such as a path, "?" replaces bytes that are not UTF-8, which a JSON file cannot hold.
+    """
+    if isinstance(value, str):
+        return value.encode(errors="replace").decode()
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return str(float(value))
-    if value is None or isinstance(value, bool | int | float | str):
+    if value is None or isinstance(value, bool | int | float):
         return value
-    return plain(value.item()) if hasattr(value, "item") else str(value)
+    return plain(value.item() if hasattr(value, "item") else str(value))
 
 
 def write_durably(path: Path, data: bytes) -> None:

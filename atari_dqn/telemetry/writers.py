@@ -93,14 +93,15 @@ class EventLog:
         self._file.close()
 
     def _record(self, notice: Notice) -> dict[str, Any]:
-        return {
+        record = {
             "timestamp": self._now().isoformat(timespec="milliseconds"),
             "kind": notice.kind,
             "step": notice.step,
             "env_frames": notice.env_frames,
             "message": notice.message,
-            "data": plain(notice.data),
+            "data": notice.data,
         }
+        return {name: plain(value) for name, value in record.items()}
 
     def _ends_inside_a_line(self) -> bool:
         length = self._file.length()

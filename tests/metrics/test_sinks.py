@@ -130,6 +130,12 @@ def test_notice_about_nan_is_still_json(tmp_path: Path, kept: Kept) -> None:
     assert records(tmp_path / "e.jsonl")[0]["data"] == {"loss": "nan", "norms": ["inf", 2], "where": "a"}
 
 
+def test_notice_with_a_path_that_is_not_utf8_is_logged(tmp_path: Path, kept: Kept) -> None:
+    message = "cannot write run_\udcff"
+    kept(EventLog(tmp_path / "e.jsonl")).handle(Notice(kind="halt", step=1, env_frames=4, message=message))
+    assert records(tmp_path / "e.jsonl")[0]["message"] == "cannot write run_?"
+
+
 def test_rows_and_progress_are_no_notices(tmp_path: Path, kept: Kept) -> None:
     log = kept(EventLog(tmp_path / "events.jsonl"))
     log.handle(row("eval_log"))

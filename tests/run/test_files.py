@@ -9,6 +9,7 @@ from atari_dqn.errors import UserError
 from atari_dqn.files.atomic import (
     exists,
     is_file,
+    json_document,
     open_regular,
     plain,
     read_regular,
@@ -49,6 +50,10 @@ def test_values_json_does_not_know_become_words() -> None:
         "a": "nan",
         "b": ["-inf", True, None],
     }
+
+
+def test_path_that_is_not_utf8_is_text_that_json_can_hold() -> None:
+    assert json_document({"path": "run_\udcff"}) == b'{\n  "path": "run_?"\n}\n'
 
 
 def test_sha256_is_of_the_bytes(tmp_path: Path) -> None:
