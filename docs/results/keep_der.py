@@ -39,7 +39,9 @@ TEXT = """\
 
 [`atari100k_der`](../../runs/atari100k_der.toml) on {games} of Atari 100k: 400,000 frames,
 then 100 games with the last weights. Of seed 1 the mean of these games, ± their standard deviation, and the
-mean that van Hasselt et al. (2019) print; human-normalised: 0 is random play, 1 a human.
+mean that van Hasselt et al. (2019) print; human-normalised: 0 is random play, 1 a human. **The runs have the
+importance weights that the spec had until November 2026**, `replay.weight_maximum = "replay"` and
+`replay.priority_offset = 0.01`; [what today's weights change](der_weights.md).
 
 {table}
 
