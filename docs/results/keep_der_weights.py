@@ -50,7 +50,8 @@ mean of the final 100 games.
 - **The mean weight** is that of the last report of a run, in minibatches that are drawn for it.
 - A difference is of the means over seeds, with its 95 % interval: seeds are drawn {resamples:,} times with
   replacement on both sides. Of so few seeds it is narrower than the truth.
-- The games were chosen because seed 1 was low on them; seed 1 is not among these runs.
+- The games were chosen because seed 1 was low on them; seed 1 is not among these runs. [der.md](der.md) has
+  further seeds with the weights of the replay.
 - "Dopamine's form" is the mean over 100 runs of the agent of Agarwal et al. (2021), which differs in its
   network, returns of 10 steps and fixed β, as it was recalled, not read.
 - {made}
