@@ -72,6 +72,16 @@ def final_of(evaluations: pl.DataFrame) -> pl.DataFrame:
     return final.unique("run", keep="first", maintain_order=True)
 
 
+def finished_of(runs: list[Path]) -> list[Path]:
+    """Return the finished runs, and print the others; exit if there is none."""
+    finished = [run for run in runs if (run / "summary.json").exists()]
+    for run in set(runs) - set(finished):
+        print(f"{run}: not finished; left out")
+    if not finished:
+        raise SystemExit("no finished run")
+    return finished
+
+
 def named(name: str) -> pl.Expr:
     return pl.lit(name).alias("run")
 

@@ -19,7 +19,7 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 import polars as pl
-from gather import add, final_of, named, origin
+from gather import add, final_of, finished_of, named, origin
 from keep import read
 from keep_der import PUBLISHED, number, trained
 
@@ -96,11 +96,7 @@ def main() -> None:
 
 def keep(runs: list[Path], folder: Path) -> None:
     """Add the finished runs to the tables of a folder."""
-    finished = [run for run in runs if (run / "summary.json").exists()]
-    for run in set(runs) - set(finished):
-        print(f"{run}: not finished; left out")
-    if not finished:
-        raise SystemExit("no finished run")
+    finished = finished_of(runs)
     folder.mkdir(parents=True, exist_ok=True)
     names = {run: f"{run.name}_{weights_of(run)['weights']}" for run in finished}
     made = [{**origin(name, run), **trained(run), **weights_of(run)} for run, name in names.items()]

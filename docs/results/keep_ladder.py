@@ -18,7 +18,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 import polars as pl
-from gather import add, final_of, named, origin
+from gather import add, final_of, finished_of, named, origin
 from keep import read
 from keep_der import trained
 
@@ -116,11 +116,7 @@ def main() -> None:
 
 def keep(runs: list[Path], folder: Path) -> None:
     """Add the finished runs to the tables of a folder."""
-    finished = [run for run in runs if (run / "summary.json").exists()]
-    for run in set(runs) - set(finished):
-        print(f"{run}: not finished; left out")
-    if not finished:
-        raise SystemExit("no finished run")
+    finished = finished_of(runs)
     folder.mkdir(parents=True, exist_ok=True)
     made = [
         pl.DataFrame([{**origin(run.name, run), **trained(run), "method": method_of(run)}])
