@@ -28,10 +28,16 @@ class Atari100kScore:
 def atari100k_scores(group: Group, last: GroupScore, human: HumanRandom | None) -> tuple[Atari100kScore, ...]:
     """Return the published scores of the same protocol; none unless the group's are at 400,000 frames."""
     protocol = protocol_of(group, last)
-    is_due = 0 <= last.env_frames - FRAMES < group.runs[0].iteration_frames
-    if protocol is None or not is_due or not last.comparable:
+    if protocol is None or not last.comparable:
         return ()
-    subject = Subject(game=group.game, agent=group.method.agent, protocol=protocol)
+    subject = Subject(
+        game=group.game,
+        agent=group.method.agent,
+        protocol=protocol,
+        late_frames=group.runs[0].iteration_frames,
+    )
+    if not subject.counts_at(FRAMES, last.env_frames):
+        return ()
     return tuple(
         Atari100kScore(
             column=column,

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable
+import tomllib
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,28 @@ def finished_of(runs: list[Path]) -> list[Path]:
     if not finished:
         raise SystemExit("no finished run")
     return finished
+
+
+def trained(run: Path) -> dict[str, Any]:
+    """Read what a run played, and for how long it trained."""
+    spec = tomllib.loads((run / "spec.toml").read_text())
+    seconds = read(run, "throughput_log")["elapsed_seconds"].max()
+    return {"game": spec["game"], "seed": spec["seed"], "minutes": round(seconds / 60, 1)}
+
+
+def gather_evaluations(
+    folder: Path, runs: dict[str, Path], facts: Callable[[Path], dict[str, Any]] = trained
+) -> None:
+    """Add the runs' rows to two tables of a folder, `runs.csv`, with `facts`, and `evaluations.csv`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    add(folder / "runs.csv", [pl.DataFrame([origin(name, run) | facts(run)]) for name, run in runs.items()])
+    evaluations = [read(run, "eval_log").select(named(name), pl.all()) for name, run in runs.items()]
+    add(folder / "evaluations.csv", evaluations)
+
+
+def every(runs: pl.DataFrame, column: str, length: int | None = None) -> str:
+    """List the different values of a column of `runs.csv`, each cut to a length."""
+    return ", ".join(sorted({str(value)[:length] for value in runs[column]}))
 
 
 def named(name: str) -> pl.Expr:

@@ -11,16 +11,13 @@ from __future__ import annotations
 
 import argparse
 import shutil
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
 import polars as pl
-from gather import add, final_of, finished_of, named, origin
-from keep import read
+from gather import every, final_of, finished_of, gather_evaluations
 from numpy.typing import NDArray
 
 from atari_dqn.compare.reference.atari100k import columns_of
@@ -63,10 +60,10 @@ importance weights that the spec had until November 2026**, `replay.weight_maxim
 Dopamine's.
 
 Made from [runs.csv](der/runs.csv) and [evaluations.csv](der/evaluations.csv), with the complete
-[spec](der/spec.toml), by
+[spec](der/spec.toml), by the sweep `atari100k_der` with the two values that are named above in its `[set]`:
 
 ```
-dqn sweep atari100k_der
+dqn sweep FILE
 python docs/results/keep_der.py RUN...
 ```
 """
@@ -112,20 +109,8 @@ def main() -> None:
 def keep(runs: list[Path], folder: Path) -> None:
     """Add the finished runs to the tables of a folder."""
     finished = finished_of(runs)
-    folder.mkdir(parents=True, exist_ok=True)
-    add(folder / "runs.csv", [pl.DataFrame([{**origin(run.name, run), **trained(run)}]) for run in finished])
-    add(
-        folder / "evaluations.csv",
-        [read(run, "eval_log").select(named(run.name), pl.all()) for run in finished],
-    )
+    gather_evaluations(folder, {run.name: run for run in finished})
     shutil.copy(finished[0] / "spec.toml", folder / "spec.toml")
-
-
-def trained(run: Path) -> dict[str, Any]:
-    """Read what a run played, and for how long it trained."""
-    spec = tomllib.loads((run / "spec.toml").read_text())
-    seconds = read(run, "throughput_log")["elapsed_seconds"].max()
-    return {"game": spec["game"], "seed": spec["seed"], "minutes": round(seconds / 60, 1)}
 
 
 def game_scores(runs: pl.DataFrame, evaluations: pl.DataFrame) -> list[GameScore]:
@@ -164,10 +149,10 @@ def page(scores: list[GameScore], runs: pl.DataFrame) -> str:
         plot=PLOT,
         resamples=RESAMPLES,
         threads=f"{runs['torch_threads'].max()} thread each",
-        processors=", ".join(runs["cpu_model"].unique().sort()),
-        torch=", ".join(runs["torch"].unique().sort()),
-        commits=", ".join(runs["commit"].unique().sort()),
-        dates=", ".join(runs["started"].str.slice(0, 10).unique().sort()),
+        processors=every(runs, "cpu_model"),
+        torch=every(runs, "torch"),
+        commits=every(runs, "commit"),
+        dates=every(runs, "started", 10),
         resumes=runs["resumes"].sum(),
         missing=f"the other {left} games; " if left else "",
     )

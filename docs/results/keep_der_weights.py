@@ -19,9 +19,9 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 import polars as pl
-from gather import add, final_of, finished_of, named, origin
+from gather import every, final_of, finished_of, gather_evaluations, trained
 from keep import read
-from keep_der import PUBLISHED, number, trained
+from keep_der import PUBLISHED, number
 
 from atari_dqn.compare.reference.atari100k import columns_of
 from atari_dqn.compare.statistics import RESAMPLES, difference
@@ -96,13 +96,8 @@ def main() -> None:
 
 def keep(runs: list[Path], folder: Path) -> None:
     """Add the finished runs to the tables of a folder."""
-    finished = finished_of(runs)
-    folder.mkdir(parents=True, exist_ok=True)
-    names = {run: f"{run.name}_{weights_of(run)['weights']}" for run in finished}
-    made = [{**origin(name, run), **trained(run), **weights_of(run)} for run, name in names.items()]
-    add(folder / "runs.csv", [pl.DataFrame([row]) for row in made])
-    evaluations = [read(run, "eval_log").select(named(name), pl.all()) for run, name in names.items()]
-    add(folder / "evaluations.csv", evaluations)
+    finished = {f"{run.name}_{weights_of(run)['weights']}": run for run in finished_of(runs)}
+    gather_evaluations(folder, finished, lambda run: trained(run) | weights_of(run))
 
 
 def weights_of(run: Path) -> dict[str, Any]:
@@ -170,15 +165,12 @@ def means(game: str, forms: dict[str, Form]) -> str:
 
 def made(runs: pl.DataFrame) -> str:
     """Say on what the runs were made, and how often they were resumed."""
-
-    def every(column: str, length: int | None = None) -> str:
-        return ", ".join(sorted({str(value)[:length] for value in runs[column]}))
-
+    threads, processors = every(runs, "torch_threads"), every(runs, "cpu_model")
+    commits, dates = every(runs, "commit"), every(runs, "started", 10)
     return (
-        f"{len(runs)} runs of {every('torch_threads')} thread each on {every('cpu_model')}, torch "
-        f"{every('torch')}, begun at commits {every('commit')}, {every('started', 10)}; resumed "
-        f"{runs['resumes'].sum()} times, with {runs['inexact_notices'].sum()} notices that a resume may not "
-        "be exact."
+        f"{len(runs)} runs of {threads} thread each on {processors}, torch {every(runs, 'torch')}, begun at "
+        f"commits {commits}, {dates}; resumed {runs['resumes'].sum()} times, with "
+        f"{runs['inexact_notices'].sum()} notices that a resume may not be exact."
     )
 
 

@@ -18,9 +18,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 import polars as pl
-from gather import add, final_of, finished_of, named, origin
-from keep import read
-from keep_der import trained
+from gather import every, final_of, finished_of, gather_evaluations, trained
 
 from atari_dqn.compare.statistics import RESAMPLES, Estimate, Scores, difference
 
@@ -116,15 +114,8 @@ def main() -> None:
 
 def keep(runs: list[Path], folder: Path) -> None:
     """Add the finished runs to the tables of a folder."""
-    finished = finished_of(runs)
-    folder.mkdir(parents=True, exist_ok=True)
-    made = [
-        pl.DataFrame([{**origin(run.name, run), **trained(run), "method": method_of(run)}])
-        for run in finished
-    ]
-    add(folder / "runs.csv", made)
-    evaluations = [read(run, "eval_log").select(named(run.name), pl.all()) for run in finished]
-    add(folder / "evaluations.csv", evaluations)
+    finished = {run.name: run for run in finished_of(runs)}
+    gather_evaluations(folder, finished, lambda run: trained(run) | {"method": method_of(run)})
 
 
 def method_of(run: Path) -> str:
@@ -168,10 +159,10 @@ def page(steps: dict[str, list[Step]], runs: pl.DataFrame) -> str:
         frames=f"{frames} million frames",
         count=len(runs),
         threads=f"{runs['torch_threads'].max()} thread",
-        processors=", ".join(runs["cpu_model"].unique().sort()),
-        torch=", ".join(runs["torch"].unique().sort()),
-        commits=", ".join(runs["commit"].unique().sort()),
-        dates=", ".join(runs["started"].str.slice(0, 10).unique().sort()),
+        processors=every(runs, "cpu_model"),
+        torch=every(runs, "torch"),
+        commits=every(runs, "commit"),
+        dates=every(runs, "started", 10),
         resumes=runs["resumes"].sum(),
         inexact=runs["inexact_notices"].sum(),
     )

@@ -16,10 +16,9 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import polars as pl
-from gather import add, gather, origin
+from gather import add, gather, origin, trained
 from keep import WINDOW_EPISODES, read
-from keep_der import trained
-from keep_pqn import RESULTS, number, runs_of
+from keep_pqn import RESULTS, Run, number, runs_of
 from keep_pqn_breakout import bracketed
 
 from atari_dqn.compare.reference.studies import Figure, curves
@@ -72,12 +71,8 @@ python docs/results/keep_track_a.py RUN...
 
 
 @dataclass(frozen=True, kw_only=True)
-class Run:
-    """A kept run: how it was made, its training games and its evaluations."""
-
-    made: dict[str, Any]
-    games: pl.DataFrame
-    evaluations: pl.DataFrame
+class TrackARun(Run):
+    """A kept run, with its game and seed from `runs.csv`."""
 
     @property
     def game(self) -> str:
@@ -123,15 +118,13 @@ def keep(runs: list[Path], folder: Path) -> None:
     add(folder / "runs.csv", [pl.DataFrame([{**origin(run.name, run), **trained(run)}]) for run in evaluated])
 
 
-def kept_runs(results: Path) -> list[Run]:
+def kept_runs(results: Path) -> list[TrackARun]:
     """Return the kept runs by game and seed."""
-    found = [
-        Run(made=run.made, games=run.games, evaluations=run.evaluations) for run in runs_of(results / KEPT)
-    ]
+    found = [TrackARun(**vars(run)) for run in runs_of(results / KEPT)]
     return sorted(found, key=lambda run: (run.game, run.made["seed"]))
 
 
-def page(runs: list[Run]) -> str:
+def page(runs: list[TrackARun]) -> str:
     """Make the page."""
     return TEXT.format(
         games=" and ".join(game.capitalize() for game in games_of(runs)),
@@ -142,11 +135,11 @@ def page(runs: list[Run]) -> str:
     )
 
 
-def games_of(runs: list[Run]) -> list[str]:
+def games_of(runs: list[TrackARun]) -> list[str]:
     return list(dict.fromkeys(run.game for run in runs))
 
 
-def table(runs: list[Run]) -> str:
+def table(runs: list[TrackARun]) -> str:
     """Format the scores at equal frames: of each game ours, then the published ones."""
     lines = [
         f"| game | | {' | '.join(f'{each}M' for each in MILLIONS)} |",
@@ -191,7 +184,7 @@ def verdict_of(score: float | None, figure: Figure | None) -> str:
     return f"{number(score)}, {'above' if score > figure.highest + width else 'inside'}"
 
 
-def progress(runs: list[Run]) -> str:
+def progress(runs: list[TrackARun]) -> str:
     """Say how far the runs have come."""
     done = sum(run.trained_frames for run in runs) / 1e6
     due = TOTAL_MILLIONS * len(runs)
@@ -203,7 +196,7 @@ def progress(runs: list[Run]) -> str:
     return f"**Not finished**: {', '.join(unfinished)}; {done:.1f} of {due} million frames are trained."
 
 
-def description(run: Run) -> str:
+def description(run: TrackARun) -> str:
     """Say how a run was made."""
     made = run.made
     return (
@@ -221,7 +214,7 @@ def resumes(made: dict[str, Any]) -> str:
     return f"; resumed {made['resumes']} times{differs or ', exactly'}"
 
 
-def draw(runs: list[Run], path: Path) -> None:
+def draw(runs: list[TrackARun], path: Path) -> None:
     """Draw evaluations and the mean of the last training games, a panel for each game."""
     games = games_of(runs)
     figure, places = plt.subplots(

@@ -49,6 +49,10 @@ class Subject:
     late_frames: int = 1
     """Emulator frames of an iteration: an evaluation that is late by less counts as one when it was due."""
 
+    def counts_at(self, due_frames: int, env_frames: int) -> bool:
+        """Return whether a score after `env_frames` counts as one after `due_frames`."""
+        return 0 <= env_frames - due_frames < self.late_frames
+
 
 @dataclass(frozen=True, kw_only=True)
 class Reference:
@@ -92,9 +96,7 @@ def nearest(subject: Subject, env_frames: int, *, cap_reached: bool = True) -> R
     """
     subject = replace(subject, cap_reached=cap_reached)
     found = (
-        each
-        for each in references(subject, env_frames)
-        if 0 <= env_frames - each.env_frames < subject.late_frames
+        each for each in references(subject, env_frames) if subject.counts_at(each.env_frames, env_frames)
     )
     return min(found, key=lambda each: len(each.differences), default=None)
 
@@ -109,7 +111,7 @@ def references(subject: Subject, env_frames: int) -> Iterator[Reference]:
     if not stands_for_games(subject.cap_reached, subject.protocol.max_episode_frames):
         return
     for study, curve in _curves(subject):
-        due = (each.env_frames for each in curve if 0 <= env_frames - each.env_frames < subject.late_frames)
+        due = (each.env_frames for each in curve if subject.counts_at(each.env_frames, env_frames))
         frames = next(due, env_frames)
         figure = (curve[0], None) if len(curve) == 1 else _at(curve, frames)
         if figure is None:
