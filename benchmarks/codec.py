@@ -13,10 +13,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from statistics import median
 
-from atari_dqn.envs.games import make_envs
 from atari_dqn.replay.rows import PIECE_FRAMES
-from atari_dqn.spec.loader import load_spec
 from hardware import circumstances
+from random_play import play
 
 import numpy as np
 import zstandard
@@ -25,7 +24,6 @@ GAMES = ("pong", "breakout", "seaquest")
 ENVS = (1, 8)
 ZSTD_LEVELS = (-5, -1, 1, 2, 3, 5)
 ROUNDS = 3
-RUNS = Path(__file__).parents[1] / "runs"
 
 Codec = tuple[Callable[[bytes], bytes], Callable[[bytes], bytes]]
 
@@ -44,19 +42,6 @@ def codecs() -> dict[str, Codec]:
 
         found["lz4"] = (lz4.block.compress, lz4.block.decompress)
     return found
-
-
-def play(game: str, envs: int) -> np.ndarray:
-    """Return a whole piece of frames of random play: u8[T, E, H, W]."""
-    spec = load_spec(RUNS / f"{game}_trackA.toml").spec
-    games = make_envs(game=game, env=spec.env, num_envs=envs, seed=1, stream="training")
-    generator = np.random.default_rng(0)
-    frames = [games.reset().frame.copy()]
-    while len(frames) < PIECE_FRAMES // envs:
-        games.send(generator.integers(games.info.num_actions, size=envs))
-        frames.append(games.recv().frame.copy())
-    games.close()
-    return np.stack(frames)
 
 
 def differences(frames: np.ndarray) -> np.ndarray:
@@ -91,7 +76,7 @@ def rows() -> Iterator[dict[str, object]]:
     """Yield one measurement after the other."""
     for game in GAMES:
         for envs in ENVS:
-            frames = play(game, envs)
+            frames = play(game, envs=envs, steps=PIECE_FRAMES // envs)
             for form, data in (("frames", frames.tobytes()), ("xor", differences(frames).tobytes())):
                 for name, codec in codecs().items():
                     yield {"game": game, "envs": envs, "form": form, "codec": name} | measure(data, codec)

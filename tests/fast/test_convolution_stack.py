@@ -14,15 +14,19 @@ DOPAMINE = [2, 2, 2, 2, 1, 2, 1, 2, 1, 1, 1, 1]
 """Above, below, left and right of each layer's input; one more below and right of the second's."""
 EACH_ZEROS = pytest.mark.parametrize("zeros", [WITHOUT_ZEROS, DOPAMINE], ids=["none", "Dopamine's"])
 EACH_BATCH = pytest.mark.parametrize("batch", [1, 9, 32])
+EACH_SCREEN = pytest.mark.parametrize("areas", [False, True], ids=["noise", "areas of one colour"])
 
 
 class Stack:
     """The Nature convolutions with random weights, and random frames of bytes."""
 
-    def __init__(self, batch: int, zeros: list[int], dtype: torch.dtype) -> None:
+    def __init__(self, batch: int, zeros: list[int], dtype: torch.dtype, *, areas: bool = False) -> None:
         torch.manual_seed(0)
         self.zeros = zeros
         self.frames = torch.randint(0, 256, (batch, 4, 84, 84), dtype=torch.uint8)
+        if areas:
+            self.frames[:, :, :70, 20:] = 87
+            self.frames[:, :, 75:] = 87
         sizes = (((32, 4, 8, 8), 0.1 / 255), ((64, 32, 4, 4), 0.05), ((64, 64, 3, 3), 0.05))
         self.weights = [
             (torch.randn(size) * scale).to(dtype).contiguous(memory_format=torch.channels_last)
@@ -58,17 +62,23 @@ class Stack:
         return torch.randn(encoded.shape).to(encoded.dtype)
 
 
+@EACH_SCREEN
 @EACH_ZEROS
 @EACH_BATCH
-def test_encoding_is_that_of_layers_one_by_one(batch: int, zeros: list[int], dtype: torch.dtype) -> None:
-    stack = Stack(batch, zeros, dtype)
+def test_encoding_is_that_of_layers_one_by_one(
+    batch: int, zeros: list[int], dtype: torch.dtype, areas: bool
+) -> None:
+    stack = Stack(batch, zeros, dtype, areas=areas)
     assert_near(stack.encode(), stack.one_by_one()[0].detach())
 
 
+@EACH_SCREEN
 @EACH_ZEROS
 @EACH_BATCH
-def test_gradients_are_those_of_layers_one_by_one(batch: int, zeros: list[int], dtype: torch.dtype) -> None:
-    stack = Stack(batch, zeros, dtype)
+def test_gradients_are_those_of_layers_one_by_one(
+    batch: int, zeros: list[int], dtype: torch.dtype, areas: bool
+) -> None:
+    stack = Stack(batch, zeros, dtype, areas=areas)
     exact, wide = stack.one_by_one()
     upstream = stack.upstream()
     # between layers bf16 rounds the upstream gradient, by a 512th each time
@@ -79,12 +89,13 @@ def test_gradients_are_those_of_layers_one_by_one(batch: int, zeros: list[int], 
         assert (ours - theirs).abs().max() <= allowed * theirs.abs().max()
 
 
+@EACH_SCREEN
 @EACH_ZEROS
 @EACH_BATCH
 def test_bits_are_the_same_with_any_number_of_threads(
-    batch: int, zeros: list[int], dtype: torch.dtype
+    batch: int, zeros: list[int], dtype: torch.dtype, areas: bool
 ) -> None:
-    stack = Stack(batch, zeros, dtype)
+    stack = Stack(batch, zeros, dtype, areas=areas)
     upstream, found = stack.upstream(), []
     for count in (1, 2, 3):
         with threads(count):

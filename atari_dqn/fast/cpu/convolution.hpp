@@ -1,53 +1,20 @@
 // Convolutions of channels-last images, forward and backward, an image at a time in a core's own cache.
 //
-// A row of a kernel lies in one piece in such an image, and pixels of a row of the output read pieces that are
-// equally far apart: they are multiplied where they lie, but short rows are copied together. Backward, the weights'
-// gradient is a product of the upstream gradient and all that each kernel row read; the input's is made kernel row by
-// kernel row and added up.
+// A row of a kernel lies in one piece in such an image. Vectors in fp32 multiply the patches of the output's pixels where
+// they lie, each that repeats another once. In bf16 the pixels of a row of the output are multiplied together, which read
+// pieces that are equally far apart, but short rows are copied together. Backward, the weights' gradient is a product of
+// the upstream gradient and all that each kernel row read; the input's is made kernel row by kernel row and added up.
 //
 // A multiple of 32: the filters and, but of a network's first layer in fp32, the values of a kernel's row. Channels:
 // even.
 #pragma once
 
 #include <algorithm>
-#include <cstring>
 
 #include "dispatch.hpp"
+#include "repeats.hpp"
 
 namespace {
-
-struct Shape {
-    static constexpr size_t kNumbers = 12;
-    static constexpr size_t kShortRow = 5;  // pixels
-    size_t batch, height, width, channels, kernel_height, kernel_width, stride;
-    size_t zeros_above, zeros_below, zeros_left, zeros_right, filters;
-
-    explicit Shape(const std::int64_t* n)
-        : batch(n[0]), height(n[1]), width(n[2]), channels(n[3]), kernel_height(n[4]), kernel_width(n[5]),
-          stride(n[6]), zeros_above(n[7]), zeros_below(n[8]), zeros_left(n[9]), zeros_right(n[10]), filters(n[11]) {}
-
-    size_t out_height() const { return (height + zeros_above + zeros_below - kernel_height) / stride + 1; }
-    size_t out_width() const { return (width + zeros_left + zeros_right - kernel_width) / stride + 1; }
-    size_t pixels() const { return out_height() * out_width(); }
-    size_t row() const { return width * channels; }                           // values of a row
-    size_t image() const { return height * row(); }
-    size_t pitch() const { return (width + zeros_left + zeros_right) * channels; }  // the same with the zeros
-    size_t padded() const { return (height + zeros_above + zeros_below) * pitch(); }
-    size_t out() const { return pixels() * filters; }                         // values that come out of an image
-    size_t inside() const { return zeros_above * pitch() + zeros_left * channels; }  // where the image begins
-    size_t kernel_row() const { return kernel_width * channels; }
-    size_t kernel() const { return kernel_height * kernel_row(); }
-    bool pads() const { return zeros_above || zeros_below || zeros_left || zeros_right; }
-    // whether rows of the output are too short for a product each, and patches do not overlap: the patches of an image are
-    // then copied one behind another, and multiplied together
-    bool has_short_rows() const {
-        return out_width() < kShortRow && stride >= kernel_height && stride >= kernel_width;
-    }
-    // where in an image with its zeros the patch of a pixel of the output begins
-    size_t patch(size_t pixel) const {
-        return pixel / out_width() * stride * pitch() + pixel % out_width() * stride * channels;
-    }
-};
 
 constexpr size_t kSegment = 256;  // pixels whose gradients are multiplied while they stay in a core's cache
 constexpr size_t kChunk = 8;  // images whose gradients of weights are summed together, whatever the threads
@@ -60,17 +27,6 @@ struct Memory {
     Scratch<float> columns, sum;
     Scratch<const value*> places;
 };
-
-// An image with the zeros around it: where it lies, or in `scratch`.
-template <class Value>
-const Value* with_zeros(const Shape& shape, const Value* from, Value* scratch) {
-    if (!shape.pads()) return from;
-    std::memset(scratch, 0, shape.padded() * sizeof(Value));
-    for (size_t row = 0; row < shape.height; ++row)
-        std::memcpy(scratch + shape.inside() + row * shape.pitch(), from + row * shape.row(),
-                    shape.row() * sizeof(Value));
-    return scratch;
-}
 
 // Stores the inside of a sum with zeros around it.
 template <class Format>
@@ -150,10 +106,10 @@ class Backward {
     static constexpr size_t kPerWord = Format::kPerWord;
 
   public:
-    // Of `images` images that lie at `x`.
-    Backward(const Shape& shape, const value* x, size_t images)
+    // Of up to kChunk images that lie at `x`, with their zeros or without.
+    Backward(const Shape& shape, const value* x, size_t images, bool have_zeros = false)
         : shape_(shape), images_(images), count_(images * shape.pixels()), padded_(round_up(count_, kBlock)),
-          x_(x) {}
+          x_(x), lack_zeros_(shape.pads() && !have_zeros) {}
 
     // Takes what the ReLU behind the output let through of an upstream gradient; all of it if `output` is null.
     void take(const value* output, const value* upstream) {
@@ -162,6 +118,16 @@ class Backward {
         gradient_ = memory_.gradient.of(room);
         keep<Format>(output, upstream, values, gradient_);
         std::memset(gradient_ + values, 0, (room - values) * sizeof(value));
+    }
+
+    // Adds up what equal patches of an image get, which are one from then on. Of every image in turn, or of none; for units
+    // that take rows, and after `of_x`.
+    void merge(size_t image, const Repeats& repeats) {
+        if (image == 0) count_ = 0;
+        const size_t filters = shape_.filters;
+        repeats.add_up(gradient_ + image * shape_.out(), filters, gradient_ + count_ * filters);
+        count_ += repeats.count();
+        repeats_[image] = &repeats;
     }
 
     // Of the weights, filter by filter or, where the unit takes rows, a kernel's value after another, for all filters each;
@@ -174,7 +140,7 @@ class Backward {
             for (size_t begin = 0; begin < count_; begin += kSegment)
                 for (size_t high = 0; high < shape_.kernel_height; ++high)
                     for (size_t filter = 0; filter < filters; filter += kBlock)
-                        Unit::products(RowsAtPlaces{places + begin, high * shape_.pitch()}, row,
+                        Unit::products(ColumnsAtPlaces{places + begin, high * shape_.pitch()}, row,
                                        {std::min(kSegment, count_ - begin), 1, 0, onward || begin > 0},
                                        InRows{gradient_ + begin * filters + filter, filters},
                                        weight + high * row * filters + filter, filters);
@@ -263,21 +229,28 @@ class Backward {
 
     // Where each pixel's patch begins; those behind the last pixel meet gradients of 0.
     const value** patches() {
-        const size_t pixels = shape_.pixels();
         const value** places = memory_.places.of(padded_);
-        value* scratch = shape_.pads() ? memory_.images.of(shape_.padded() * images_) : nullptr;
+        const value** to = places;
+        value* scratch = lack_zeros_ ? memory_.images.of(shape_.padded() * images_) : nullptr;
         for (size_t image = 0; image < images_; ++image) {
-            const value* x = with_zeros(shape_, x_ + image * shape_.image(), scratch);
-            if (scratch) scratch += shape_.padded();
-            for (size_t pixel = 0; pixel < pixels; ++pixel) places[image * pixels + pixel] = x + shape_.patch(pixel);
+            const value* in = x_ + image * (lack_zeros_ ? shape_.image() : shape_.padded());
+            if (lack_zeros_) in = with_zeros(shape_, in, scratch + image * shape_.padded());
+            if (const Repeats* repeats = repeats_[image])
+                for (size_t i = 0; i < repeats->count(); ++i) *to++ = in + repeats->place(i);
+            else
+                shape_.for_each_patch([&](size_t, size_t place) { *to++ = in + place; });
         }
         std::fill(places + count_, places + padded_, places[0]);
         return places;
     }
 
     const Shape& shape_;
-    const size_t images_, count_, padded_;
+    const size_t images_;
+    size_t count_;  // of rows of the gradient
+    const size_t padded_;
     const value* x_;
+    const bool lack_zeros_;
+    const Repeats* repeats_[kChunk] = {};  // of each image, once they are merged
     Memory<Unit>& memory_ = kept<Memory<Unit>>();
     value* gradient_ = nullptr;
 };
@@ -295,6 +268,33 @@ template <class Unit>
 void pack(const Shape& shape, const typename Unit::value* weight, size_t filter, word* panels) {
     const size_t words = shape.kernel() / Unit::Format::kPerWord;
     panel_of_rows(weight + filter * shape.kernel(), shape.kernel(), words, panels + filter * words);
+}
+
+// The convolution of the different patches of one image with its zeros, behind a ReLU, part `part` of `parts`; for units
+// that take rows.
+template <class Unit>
+void convolve_patches(const Shape& shape, const Repeats& repeats, const typename Unit::value* in, const word* panels,
+                      const float* bias, typename Unit::value* y, size_t part, size_t parts) {
+    using Format = typename Unit::Format;
+    const size_t filters = shape.filters, groups = (repeats.count() + kRegisterRows - 1) / kRegisterRows;
+    const size_t first = groups * part / parts * kRegisterRows;
+    const size_t end = std::min(groups * (part + 1) / parts * kRegisterRows, repeats.count());
+    const Way way{shape.kernel_row(), shape.kernel_height, shape.pitch()};
+    const word* places[Unit::kRows];
+    alignas(64) float sums[Unit::kRows * kBlock];
+    for (size_t filter = 0; filter < filters; filter += kBlock) {  // whose weights stay in the nearest cache
+        const word* panel = panels + filter * shape.kernel();
+        const Finish<Format> finish(bias + filter, true);
+        for (size_t begin = first; begin < end; begin += Unit::kRows) {
+            const size_t count = std::min(Unit::kRows, end - begin);
+            for (size_t i = 0; i < count; ++i) places[i] = in + repeats.place(begin + i);
+            Unit::products(RowsAtPlaces{places, 0}, count, way, InPanels{panel, panel + shape.kernel() * kSide}, sums,
+                           kBlock);
+            for (size_t i = 0; i < count; ++i)
+                finish.store(load(sums + i * kBlock), load(sums + i * kBlock + kSide),
+                             y + repeats.pixel(begin + i) * filters + filter);
+        }
+    }
 }
 
 // The convolution of one image with its zeros, behind a ReLU, part `part` of `parts`; for Unit::Scope(blocks_of<Unit>(shape).pixels).

@@ -2,10 +2,12 @@
 //
 // An image goes through all layers in one core's cache. What comes out lies channel by channel, as the weights
 // of a fully connected layer have it.
+#include <deque>
 #include <vector>
 
 #include "calls.hpp"
 #include "convolution.hpp"
+#include "images.hpp"
 
 namespace {
 
@@ -36,90 +38,43 @@ struct Stack {
     size_t size() const { return layers.size(); }
 };
 
-// The images that a stack reads: of fp32 or of bytes, channel by channel (in planes) or channels last.
-struct Images {
-    const void* pixels;
-    bool are_fp32, in_planes;
+// The patches of images that repeat others, layer by layer.
+class RepeatsOfStack {
+  public:
+    // Finds those of an image, as `with_image` lays it out, which is kept as number `image`. Among floats, of four times as
+    // many bytes, the search would take as long as it saves.
+    template <class Value>
+    void find(const Stack& stack, const Value* pixels, size_t image) {
+        layers_ = stack.size();
+        if (kept_.size() < (image + 1) * layers_) kept_.resize((image + 1) * layers_);
+        if constexpr (sizeof(Value) == 1)
+            at(image, 0).find(stack.first(), pixels, stack.first().channels);
+        else
+            at(image, 0).find_none(stack.first());
+        for (size_t layer = 1; layer < layers_; ++layer)
+            at(image, layer).find_after(at(image, layer - 1), stack.layers[layer]);
+    }
+    Repeats& at(size_t image, size_t layer) { return kept_[image * layers_ + layer]; }
+
+  private:
+    size_t layers_ = 0;
+    std::deque<Repeats> kept_;
 };
 
 template <class Unit>
 struct StackMemory {
     using value = typename Unit::value;
-    Scratch<std::uint8_t> interleaved_bytes;
-    Scratch<float> interleaved_floats;
+    ImageMemory images;
+    RepeatsOfStack repeats;
     Scratch<value> converted, padded, flow[2];
     Scratch<word> panels;
     Scratch<float> partial;
 };
 
-typedef std::uint8_t bytes __attribute__((vector_size(16)));
-
-inline bytes load_bytes(const void* at) {
-    bytes x;
-    std::memcpy(&x, at, sizeof x);
-    return x;
-}
-
-// Values of `kBytes` of two vectors alternately, of their first halves or of their second: a0 b0 a1 b1 …
-template <size_t kBytes, size_t... i>
-bytes interleaved(bytes a, bytes b, size_t half, std::index_sequence<i...>) {
-    constexpr auto from = [](size_t at, size_t first) {
-        return first + at / (2 * kBytes) * kBytes + at % kBytes + at / kBytes % 2 * sizeof(bytes);
-    };
-    return half == 0 ? shuffled(a, b, std::index_sequence<from(i, 0)...>())
-                     : shuffled(a, b, std::index_sequence<from(i, sizeof(bytes) / 2)...>());
-}
-
-template <size_t kBytes>
-bytes interleaved(bytes a, bytes b, size_t half) {
-    return interleaved<kBytes>(a, b, half, std::make_index_sequence<sizeof(bytes)>());
-}
-
-// The values of an image that lie channel by channel, channels last.
-template <class Value>
-const Value* channels_last(const Shape& shape, const Value* from, Value* to) {
-    constexpr size_t kBytes = sizeof(Value), kValues = sizeof(bytes) / kBytes;
-    const size_t pixels = shape.height * shape.width;
-    size_t done = 0;
-    if (shape.channels == 4)
-        for (; done + kValues <= pixels; done += kValues) {
-            const bytes a = load_bytes(from + done), b = load_bytes(from + pixels + done);
-            const bytes c = load_bytes(from + 2 * pixels + done), d = load_bytes(from + 3 * pixels + done);
-            for (size_t half = 0; half < 2; ++half) {
-                const bytes ab = interleaved<kBytes>(a, b, half), cd = interleaved<kBytes>(c, d, half);
-                for (size_t quarter = 0; quarter < 2; ++quarter) {
-                    const bytes abcd = interleaved<2 * kBytes>(ab, cd, quarter);
-                    std::memcpy(to + 4 * done + (2 * half + quarter) * kValues, &abcd, sizeof abcd);
-                }
-            }
-        }
-    for (; done < pixels; ++done)
-        for (size_t channel = 0; channel < shape.channels; ++channel)
-            to[done * shape.channels + channel] = from[channel * pixels + done];
-    return to;
-}
-
-// Writes an image channels last, in a unit's format. Two loops, since compilers make no vectors of one that interleaves
-// and converts.
-template <class Format, class Value>
-void convert(const Shape& shape, const Value* from, bool in_planes, Scratch<Value>& interleaved,
-             typename Format::value* __restrict to) {
-    if (in_planes) from = channels_last(shape, from, interleaved.of(shape.image()));
-    for (size_t i = 0; i < shape.image(); ++i) to[i] = Format::of(from[i]);
-}
-
-// The same for image number `image`, of either type.
+// Writes an image with its zeros in a unit's format.
 template <class Unit>
-void convert_image(const Shape& shape, const Images& images, size_t image, StackMemory<Unit>& memory,
-                   typename Unit::value* to) {
-    using Format = typename Unit::Format;
-    const size_t begin = image * shape.image();
-    if (images.are_fp32)
-        convert<Format>(shape, static_cast<const float*>(images.pixels) + begin, images.in_planes,
-                        memory.interleaved_floats, to);
-    else
-        convert<Format>(shape, static_cast<const std::uint8_t*>(images.pixels) + begin, images.in_planes,
-                        memory.interleaved_bytes, to);
+void convert(const Shape& shape, const auto* image, typename Unit::value* __restrict to) {
+    for (size_t i = 0; i < shape.padded(); ++i) to[i] = Unit::Format::of(image[i]);
 }
 
 // What a stack makes of one image; `parts` of each layer are shared among threads.
@@ -135,18 +90,18 @@ class Pass {
     void image(size_t image, const Images& images, word* const* panels, const float* const* biases,
                void* const* outputs, value* encoded) {
         const size_t last = stack_.size() - 1;
-        value* converted = memory_.converted.of(stack_.first().image());
-        convert_image(stack_.first(), images, image, memory_, converted);
+        value* converted = memory_.converted.of(stack_.first().padded());
+        with_image(stack_.first(), images, image, memory_.images, [&](const auto* pixels) {
+            convert<Unit>(stack_.first(), pixels, converted);
+            if constexpr (Unit::kTakesRows) memory_.repeats.find(stack_, pixels, 0);
+        });
         const value* in = converted;
         for (size_t i = 0; i <= last; ++i) {
             const Shape& shape = stack_.layers[i];
-            if (shape.pads()) in = with_zeros(shape, in, memory_.padded.of(shape.padded()));
+            if (i > 0) in = with_zeros(shape, in, memory_.padded.of(shape.padded()));
             value* y = memory_.flow[i % 2].of(between_);
             if (outputs && i < last) y = static_cast<value*>(outputs[i]) + image * shape.out();
-            for_each_piece(parts_, [&](size_t part) {
-                const typename Unit::Scope scope(blocks_of<Unit>(shape).pixels);
-                convolve_image<Unit>(shape, in, panels[i], biases[i], y, part, parts_);
-            });
+            convolve(i, in, panels[i], biases[i], y);
             in = y;
         }
         const size_t filters = stack_.last().filters, count = stack_.last().pixels();
@@ -156,6 +111,22 @@ class Pass {
     }
 
   private:
+    void convolve(size_t layer, const value* in, const word* panels, const float* bias, value* y) {
+        const Shape& shape = stack_.layers[layer];
+        if constexpr (Unit::kTakesRows) {
+            const Repeats& repeats = memory_.repeats.at(0, layer);
+            for_each_piece(parts_, [&](size_t part) {
+                convolve_patches<Unit>(shape, repeats, in, panels, bias, y, part, parts_);
+            });
+            repeats.spread(y, shape.filters);
+        } else {
+            for_each_piece(parts_, [&](size_t part) {
+                const typename Unit::Scope scope(blocks_of<Unit>(shape).pixels);
+                convolve_image<Unit>(shape, in, panels, bias, y, part, parts_);
+            });
+        }
+    }
+
     const Stack& stack_;
     StackMemory<Unit>& memory_;
     const size_t parts_;
@@ -221,27 +192,35 @@ void add_chunk(const Stack& stack, const Upstream<Unit>& of, size_t first, size_
     value* next = memory.flow[1].of(images * between);
     const size_t begin = first * stack.last().out();
     let_through<Format>(stack.last(), images, of.encoded + begin, of.upstream + begin, flow);
+    if constexpr (Unit::kTakesRows)
+        for (size_t image = 0; image < images; ++image)
+            with_image(stack.first(), of.images, first + image, memory.images,
+                       [&](const auto* pixels) { memory.repeats.find(stack, pixels, image); });
     for (size_t i = last; i > 0; --i) {
         const Shape& shape = stack.layers[i];
         const value* x = static_cast<const value*>(of.outputs[i - 1]) + first * shape.image();
         const value* y = i < last ? static_cast<const value*>(of.outputs[i]) + first * shape.out() : nullptr;
         Backward<Unit> backward(shape, x, images);
         backward.take(y, flow);
+        backward.of_x(of.panels[i], next);
+        if constexpr (Unit::kTakesRows)
+            for (size_t image = 0; image < images; ++image) backward.merge(image, memory.repeats.at(image, i));
         float* to = partial + stack.begins[i];
         backward.of_weight(to, to + shape.filters * shape.kernel(), false);
-        backward.of_x(of.panels[i], next);
         std::swap(flow, next);
     }
     // the first layer's images are large: where sums may go on from one to the next, each stays in a core's cache
     const Shape& shape = stack.first();
     const size_t at_once = Unit::kTakesRows ? 1 : images;
-    value* in = memory.converted.of(at_once * shape.image());
+    value* in = memory.converted.of(at_once * shape.padded());
     for (size_t done = 0; done < images; done += at_once) {
         for (size_t i = 0; i < at_once; ++i)
-            convert_image(shape, of.images, first + done + i, memory, in + i * shape.image());
+            with_image(shape, of.images, first + done + i, memory.images,
+                       [&](const auto* pixels) { convert<Unit>(shape, pixels, in + i * shape.padded()); });
         const value* y = last ? static_cast<const value*>(of.outputs[0]) + (first + done) * shape.out() : nullptr;
-        Backward<Unit> backward(shape, in, at_once);
+        Backward<Unit> backward(shape, in, at_once, true);
         backward.take(y, flow + done * shape.out());
+        if constexpr (Unit::kTakesRows) backward.merge(0, memory.repeats.at(done, 0));
         backward.of_weight(partial, partial + shape.filters * shape.kernel(), done > 0);
     }
 }

@@ -14,23 +14,31 @@ struct Rows {
     Rows from(size_t row) const { return {at + row * pitch, pitch, step}; }
     // The same rows from word `words` on.
     Rows after(size_t words) const { return {at + words, pitch, step}; }
-    // The next word of the first row.
-    ALWAYS_INLINE const word* next() {
-        const word* now = at;
-        at += step;
-        return now;
-    }
+    // The word of a row that is next.
+    ALWAYS_INLINE const word* next_of(size_t row) const { return at + row * pitch; }
+    ALWAYS_INLINE void go_on() { at += step; }
 };
 
-// Rows whose words are neighbours: word i of row r is at places[i] + `offset` + r.
+// Rows that begin at any places: word i of row r is at places[r] + `offset` + i.
 struct RowsAtPlaces {
-    static constexpr size_t pitch = 1;
     const word* const* places;
     size_t offset;
 
-    RowsAtPlaces from(size_t row) const { return {places, offset + row}; }
+    RowsAtPlaces from(size_t row) const { return {places + row, offset}; }
     RowsAtPlaces after(size_t words) const { return {places, offset + words}; }
-    ALWAYS_INLINE const word* next() { return *places++ + offset; }
+    ALWAYS_INLINE const word* next_of(size_t row) const { return places[row] + offset; }
+    ALWAYS_INLINE void go_on() { ++offset; }
+};
+
+// Rows whose words are neighbours: word i of row r is at places[i] + `offset` + r.
+struct ColumnsAtPlaces {
+    const word* const* places;
+    size_t offset;
+
+    ColumnsAtPlaces from(size_t row) const { return {places, offset + row}; }
+    ColumnsAtPlaces after(size_t words) const { return {places, offset + words}; }
+    ALWAYS_INLINE const word* next_of(size_t row) const { return *places + offset + row; }
+    ALWAYS_INLINE void go_on() { ++places; }
 };
 
 // What a sum goes along: `runs` pieces of `words` words, each `apart` words after the one before.
@@ -173,23 +181,24 @@ struct Vectors {
             for (size_t row = 0; row < kCount; ++row) Fp32::load(to + row * pitch, left[row], right[row]);
         }
         size_t column = 0;
-        const auto add = [&](const word* at) __attribute__((always_inline)) {
+        const auto add_next = [&](Left& along) __attribute__((always_inline)) {
             vec x, y;
             columns.load(column++, x, y);
 #pragma GCC unroll 16
             for (size_t row = 0; row < kCount; ++row) {
-                const vec each = repeated(at + row * a.pitch);
+                const vec each = repeated(along.next_of(row));
                 left[row] = Format::add_product(each, x, left[row]);
                 right[row] = Format::add_product(each, y, right[row]);
             }
+            along.go_on();
         };
         for (size_t run = 0; run < way.runs; ++run) {
             Left along = a.after(run * way.apart);
             size_t i = 0;
             for (; i + kUnrolled <= way.words; i += kUnrolled)
 #pragma GCC unroll 8
-                for (size_t more = 0; more < kUnrolled; ++more) add(along.next());
-            for (; i < way.words; ++i) add(along.next());
+                for (size_t more = 0; more < kUnrolled; ++more) add_next(along);
+            for (; i < way.words; ++i) add_next(along);
         }
 #pragma GCC unroll 16
         for (size_t row = 0; row < kCount; ++row) Fp32::store(to + row * pitch, left[row], right[row]);

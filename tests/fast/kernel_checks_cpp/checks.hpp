@@ -159,6 +159,23 @@ struct OfConvolution {
     }
 };
 
+// Images of one colour with smaller areas of others, channels last: most patches equal those next to them.
+inline std::vector<uint8_t> drawn_areas(const Convolution& layer) {
+    static std::mt19937 generator(2);
+    const auto below = [&](int64_t end) { return int64_t(generator()) % end; };
+    std::vector<uint8_t> images(layer.in(), 80);
+    for (int64_t image = 0; image < layer.batch; ++image)
+        for (int64_t area = 0; area < 4; ++area) {
+            const int64_t top = below(layer.height), first = below(layer.width);
+            const int64_t bottom = std::min(layer.height, top + 1 + below(12)), last = std::min(layer.width, first + 1 + below(12));
+            const auto channel = size_t(below(layer.channels)), colour = size_t(below(256));
+            for (int64_t y = top; y < bottom; ++y)
+                for (int64_t x = first; x < last; ++x)
+                    images[size_t(((image * layer.height + y) * layer.width + x) * layer.channels) + channel] = uint8_t(colour);
+        }
+    return images;
+}
+
 // Numbers of each pixel in a row, as numbers of each channel in a row, or the reverse.
 template <class Row>
 Row transposed(const Row& from, size_t batch, size_t rows, size_t columns) {

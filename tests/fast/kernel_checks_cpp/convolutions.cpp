@@ -3,7 +3,9 @@
 #include "checks.hpp"
 
 // A stack: each layer is compared given what the kernels put out before it, so that roundings do not add up.
-static void check_stack(const std::string& name, int64_t batch, std::vector<Convolution> layers, bool planes, bool floats) {
+static void check_stack(std::string name, int64_t batch, std::vector<Convolution> layers, bool planes, bool floats,
+                        bool areas) {
+    if (areas) name += ", areas of one colour";
     std::vector<Numbers> weights, biases, outputs, of_weights, of_biases;
     std::vector<const void*> weights_at, outputs_at;
     std::vector<const float*> biases_at;
@@ -24,7 +26,7 @@ static void check_stack(const std::string& name, int64_t batch, std::vector<Conv
     }
     const Convolution &first = layers.front(), &last = layers.back();
     const size_t pixels = size_t(last.out_height() * last.out_width()), filters = size_t(last.filters);
-    const std::vector<uint8_t> bytes = drawn_bytes(first.in());  // channels last
+    const std::vector<uint8_t> bytes = areas ? drawn_areas(first) : drawn_bytes(first.in());  // channels last
     const std::vector<uint8_t> given =
         planes ? transposed(bytes, size_t(batch), size_t(first.height * first.width), size_t(first.channels)) : bytes;
     const Numbers images(bytes.begin(), bytes.end()), upstream = drawn(last.out()), wide(given.begin(), given.end());
@@ -56,7 +58,8 @@ static void check_stack(const std::string& name, int64_t batch, std::vector<Conv
 }
 
 static void check_stack(const std::string& name, int64_t batch, const std::vector<Convolution>& layers, bool planes) {
-    for (const bool floats : {false, true}) check_stack(name, batch, layers, planes, floats);
+    for (const bool floats : {false, true})
+        for (const bool areas : {false, true}) check_stack(name, batch, layers, planes, floats, areas);
 }
 
 void check_convolutions() {
@@ -82,6 +85,7 @@ void check_convolutions() {
         {0, 16, 16, 4, 8, 8, 4, 2, 2, 2, 2, 32},
         {0, 4, 4, 32, 2, 2, 2, 1, 1, 1, 1, 64},
     };
+    const std::vector<Convolution> narrow = {{0, 16, 12, 2, 3, 3, 1, 1, 1, 1, 1, 32}};  // kernel rows of 6 bytes
     const std::vector<Convolution> colours = {{0, 13, 11, 3, 3, 3, 2, 1, 0, 1, 1, 32}};  // of 9
     // first, so that what is read behind the last image of the kernels' own memory is behind all of it
     check_stack("kernels up to the edge", 9, {{0, 10, 10, 4, 5, 5, 5, 0, 0, 0, 0, 32}}, false);
@@ -92,5 +96,6 @@ void check_convolutions() {
     check_stack("data-efficient", 129, data_efficient, true);
     for (const int64_t batch : {9, 33}) check_stack("Nature at 36 pixels", batch, small, batch == 9);
     for (const int64_t batch : {1, 9}) check_stack("short rows", batch, short_rows, batch == 1);
+    check_stack("narrow kernels", 3, narrow, true);
     for (const int64_t batch : {1, 65}) check_stack("three channels", batch, colours, batch == 65);
 }

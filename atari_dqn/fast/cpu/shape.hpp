@@ -1,0 +1,61 @@
+// The shape of a convolution.
+#pragma once
+
+#include <cstring>
+
+#include "vector.hpp"
+
+namespace {
+
+struct Shape {
+    static constexpr size_t kNumbers = 12;
+    static constexpr size_t kShortRow = 5;  // pixels
+    size_t batch, height, width, channels, kernel_height, kernel_width, stride;
+    size_t zeros_above, zeros_below, zeros_left, zeros_right, filters;
+
+    explicit Shape(const std::int64_t* n)
+        : batch(n[0]), height(n[1]), width(n[2]), channels(n[3]), kernel_height(n[4]), kernel_width(n[5]),
+          stride(n[6]), zeros_above(n[7]), zeros_below(n[8]), zeros_left(n[9]), zeros_right(n[10]), filters(n[11]) {}
+
+    size_t out_height() const { return (height + zeros_above + zeros_below - kernel_height) / stride + 1; }
+    size_t out_width() const { return (width + zeros_left + zeros_right - kernel_width) / stride + 1; }
+    size_t pixels() const { return out_height() * out_width(); }
+    size_t row() const { return width * channels; }                           // values of a row
+    size_t image() const { return height * row(); }
+    size_t pitch() const { return (width + zeros_left + zeros_right) * channels; }  // the same with the zeros
+    size_t padded() const { return (height + zeros_above + zeros_below) * pitch(); }
+    size_t out() const { return pixels() * filters; }                         // values that come out of an image
+    size_t inside() const { return zeros_above * pitch() + zeros_left * channels; }  // where the image begins
+    size_t kernel_row() const { return kernel_width * channels; }
+    size_t kernel() const { return kernel_height * kernel_row(); }
+    bool pads() const { return zeros_above || zeros_below || zeros_left || zeros_right; }
+    // whether rows of the output are too short for a product each, and patches do not overlap: the patches of an image are
+    // then copied one behind another, and multiplied together
+    bool has_short_rows() const {
+        return out_width() < kShortRow && stride >= kernel_height && stride >= kernel_width;
+    }
+    // where in an image with its zeros the patch of a pixel of the output begins
+    size_t patch(size_t pixel) const {
+        return pixel / out_width() * stride * pitch() + pixel % out_width() * stride * channels;
+    }
+    // Calls `run` with the number of each pixel of the output, and where its patch begins.
+    template <class Run>
+    void for_each_patch(const Run& run) const {
+        const size_t rows = out_height(), columns = out_width(), down = stride * pitch(), right = stride * channels;
+        for (size_t y = 0, pixel = 0; y < rows; ++y)
+            for (size_t x = 0; x < columns; ++x, ++pixel) run(pixel, y * down + x * right);
+    }
+};
+
+// An image with the zeros around it: where it lies, or in `scratch`.
+template <class Value>
+const Value* with_zeros(const Shape& shape, const Value* from, Value* scratch) {
+    if (!shape.pads()) return from;
+    std::memset(scratch, 0, shape.padded() * sizeof(Value));
+    for (size_t row = 0; row < shape.height; ++row)
+        std::memcpy(scratch + shape.inside() + row * shape.pitch(), from + row * shape.row(),
+                    shape.row() * sizeof(Value));
+    return scratch;
+}
+
+}  // namespace
