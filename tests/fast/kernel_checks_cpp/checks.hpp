@@ -159,12 +159,15 @@ struct OfConvolution {
     }
 };
 
-// Images of one colour with smaller areas of others, channels last: most patches equal those next to them.
+// Images of one colour, every second black as the zeros around it, with smaller areas of others, channels last: most
+// patches equal those next to them.
 inline std::vector<uint8_t> drawn_areas(const Convolution& layer) {
     static std::mt19937 generator(2);
     const auto below = [&](int64_t end) { return int64_t(generator()) % end; };
-    std::vector<uint8_t> images(layer.in(), 80);
-    for (int64_t image = 0; image < layer.batch; ++image)
+    const auto size = layer.in() / size_t(layer.batch);
+    std::vector<uint8_t> images(layer.in());
+    for (int64_t image = 0; image < layer.batch; ++image) {
+        std::fill_n(images.begin() + std::ptrdiff_t(size_t(image) * size), size, uint8_t(image % 2 * 80));
         for (int64_t area = 0; area < 4; ++area) {
             const int64_t top = below(layer.height), first = below(layer.width);
             const int64_t bottom = std::min(layer.height, top + 1 + below(12)), last = std::min(layer.width, first + 1 + below(12));
@@ -173,6 +176,7 @@ inline std::vector<uint8_t> drawn_areas(const Convolution& layer) {
                 for (int64_t x = first; x < last; ++x)
                     images[size_t(((image * layer.height + y) * layer.width + x) * layer.channels) + channel] = uint8_t(colour);
         }
+    }
     return images;
 }
 
