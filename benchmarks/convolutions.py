@@ -6,8 +6,9 @@
 One thread computes a minibatch of 32 in fp32, forward and backward, of bytes that are drawn or, with --games,
 of states of random play, since it depends on the frames how many patches the kernels multiply. A change of a
 few per cent shows, also on a machine whose speed varies by more from one minute to the next. Reports by what
-part of the largest number results differ; ends with exit code 1 if that is more than rounding. The earlier
-version's kernels must take the same arguments.
+part of the largest number results differ, and ends with exit code 1 if that is more than rounding; and which
+share of the first layer's patches differ from those on their left and above. The earlier version's kernels
+must take the same arguments.
 """
 
 from __future__ import annotations
@@ -114,6 +115,18 @@ def states(game: str | None) -> Tensor:
     return torch.from_numpy(np.stack([frames[STATES_APART * i :][:4] for i in range(1, BATCH + 1)]))
 
 
+def share_that_differ(layer: tuple[int, ...], frames: Tensor) -> float:
+    """Count the patches of a layer that differ from the one on their left and from the one above."""
+    _, _, _, kernel_height, kernel_width, stride, above, below, left, right, _ = layer
+    padded = np.pad(frames.numpy(), ((0, 0), (0, 0), (above, below), (left, right)))
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (kernel_height, kernel_width), (2, 3))
+    patches = windows[:, :, ::stride, ::stride].transpose(0, 2, 3, 1, 4, 5)
+    differ = np.ones(patches.shape[:3], bool)
+    differ[:, :, 1:] &= (patches[:, :, 1:] != patches[:, :, :-1]).any((3, 4, 5))
+    differ[:, 1:] &= (patches[:, 1:] != patches[:, :-1]).any((3, 4, 5))
+    return float(differ.mean())
+
+
 def difference(found: Tensor, expected: Tensor) -> float:
     """Compute the largest difference as a part of the largest expected number."""
     return float((found - expected).abs().max() / expected.abs().max())
@@ -134,7 +147,11 @@ def measure(
             results[name] = stack.results()
     apart = max(map(difference, results["here"], results["earlier"]))
     medians = {name: round(1e3 * statistics.median(found), 3) for name, found in times.items()}
-    return {"median_milliseconds": medians, "largest_difference": apart}
+    return {
+        "median_milliseconds": medians,
+        "largest_difference": apart,
+        "share_of_patches_that_differ": round(share_that_differ(layers[0], frames), 3),
+    }
 
 
 def main() -> None:

@@ -32,6 +32,7 @@ class Kernels:
     seconds: float
     """The sum of their times: for each the median of 30 calls alone, with the arguments of the update."""
     flop: float
+    """Floating-point operations of all patches. Our kernels compute once what repeats, hence fewer."""
     are_ours: bool
     """Whether any of them is a kernel of this project."""
 

@@ -66,6 +66,7 @@ class Repeats {
     }
     // Adds rows, one for each pixel of the output, up to one for each patch that differs; `to` may be `rows`, or before it.
     void add_up(const float* rows, size_t size, float* to) const {
+        if (repeats_none() && to == rows) return;
         for (size_t pixel = 0; pixel < all_; ++pixel, rows += size) {
             float* sum = to + (number_[pixel] - 1) * size;
             if (first_pixel(pixel) == pixel)
