@@ -83,7 +83,8 @@ class Stack:
         )  # fmt: skip
 
     def results(self) -> list[Tensor]:
-        return [each.clone() for each in (self.encoded, *self.gradients[0], *self.gradients[1])]
+        found = (*self.outputs[:-1], self.encoded, *self.gradients[0], *self.gradients[1])
+        return [each.clone() for each in found]
 
 
 def output_size(*layer: int) -> tuple[int, int, int]:
@@ -116,7 +117,7 @@ def states(game: str | None) -> Tensor:
 
 
 def share_that_differ(layer: tuple[int, ...], frames: Tensor) -> float:
-    """Count the patches of a layer that differ from the one on their left and from the one above."""
+    """Compute the share of a layer's patches that differ from the one on their left and from the one above."""
     _, _, _, kernel_height, kernel_width, stride, above, below, left, right, _ = layer
     padded = np.pad(frames.numpy(), ((0, 0), (0, 0), (above, below), (left, right)))
     windows = np.lib.stride_tricks.sliding_window_view(padded, (kernel_height, kernel_width), (2, 3))
@@ -145,11 +146,11 @@ def measure(
             times[f"{name}, forward"].append(seconds(stack.forward, libraries[name], elsewhere))
             times[f"{name}, backward"].append(seconds(stack.backward, libraries[name], elsewhere))
             results[name] = stack.results()
-    apart = max(map(difference, results["here"], results["earlier"]))
+    apart = np.max(list(map(difference, results["here"], results["earlier"])))  # NaN if one is
     medians = {name: round(1e3 * statistics.median(found), 3) for name, found in times.items()}
     return {
         "median_milliseconds": medians,
-        "largest_difference": apart,
+        "largest_difference": float(apart),
         "share_of_patches_that_differ": round(share_that_differ(layers[0], frames), 3),
     }
 

@@ -183,7 +183,7 @@ def _hardware_lines(result: Bench) -> list[str]:
         f"  {measure(ceilings.fp32_flop_per_second * giga):>10}  GFLOP/s in products of large matrices, fp32",
         f"  {measure(ceilings.bf16_flop_per_second * giga):>10}  GFLOP/s, bf16",
         f"  {measure(kernels.flop_per_second * giga):>10}  GFLOP/s in an update's {kernels.calls} "
-        f"convolutions and products{', repeated patches counted' if kernels.are_ours else ''}: "
+        f"convolutions and products{', all patches counted' if kernels.are_ours else ''}: "
         f"{kernels.seconds * 1e3:.2f} ms",
         *(() if libraries is None else (_line_of_libraries(libraries),)),
         f"  {ceilings.copy_bytes_per_second * giga:>10,.1f}  GB/s copied",

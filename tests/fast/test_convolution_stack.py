@@ -24,9 +24,10 @@ class Stack:
         torch.manual_seed(0)
         self.zeros = zeros
         self.frames = torch.randint(0, 256, (batch, 4, 84, 84), dtype=torch.uint8)
-        if areas:
-            self.frames[:, :, :70, 20:] = 87
-            self.frames[:, :, 75:] = 87
+        if areas:  # of other sizes in each image
+            for place, image in enumerate(self.frames):
+                image[:, : 70 - 2 * place, 20:] = 87
+                image[:, 75:, place:] = 0
         sizes = (((32, 4, 8, 8), 0.1 / 255), ((64, 32, 4, 4), 0.05), ((64, 64, 3, 3), 0.05))
         self.weights = [
             (torch.randn(size) * scale).to(dtype).contiguous(memory_format=torch.channels_last)
@@ -104,15 +105,17 @@ def test_bits_are_the_same_with_any_number_of_threads(
     assert all(map(torch.equal, found[0], found[2]))
 
 
-def test_encoding_of_an_image_does_not_depend_on_the_others(dtype: torch.dtype) -> None:
-    stack = Stack(9, WITHOUT_ZEROS, dtype)
+@EACH_SCREEN
+def test_encoding_of_an_image_does_not_depend_on_the_others(dtype: torch.dtype, areas: bool) -> None:
+    stack = Stack(9, WITHOUT_ZEROS, dtype, areas=areas)
     encoded = stack.encode()
     stack.frames = stack.frames[4:5]
     assert torch.equal(stack.encode(), encoded[4:5])
 
 
-def test_order_of_the_bytes_in_memory_makes_no_difference(dtype: torch.dtype) -> None:
-    stack = Stack(3, WITHOUT_ZEROS, dtype)
+@EACH_SCREEN
+def test_order_of_the_bytes_in_memory_makes_no_difference(dtype: torch.dtype, areas: bool) -> None:
+    stack = Stack(3, WITHOUT_ZEROS, dtype, areas=areas)
     upstream = stack.upstream()
     before = [stack.encode(), *stack.gradients(upstream)]
     stack.frames = stack.frames.contiguous(memory_format=torch.channels_last)

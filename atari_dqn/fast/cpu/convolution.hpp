@@ -1,7 +1,7 @@
 // Convolutions of channels-last images, forward and backward, an image at a time in a core's own cache.
 //
-// A row of a kernel lies in one piece in such an image. Vectors in fp32 multiply the patches of the output's pixels where
-// they lie, each that repeats another once. In bf16 the pixels of a row of the output are multiplied together, which read
+// A row of a kernel lies in one piece in such an image. In fp32 the patches of the output's pixels are multiplied where
+// they lie, and equal neighbours only once. In bf16 the pixels of a row of the output are multiplied together, which read
 // pieces that are equally far apart, but short rows are copied together. Backward, the weights' gradient is a product of
 // the upstream gradient and all that each kernel row read; the input's is made kernel row by kernel row and added up.
 //
@@ -12,7 +12,7 @@
 #include <algorithm>
 
 #include "dispatch.hpp"
-#include "repeats.hpp"
+#include "patch_groups.hpp"
 
 namespace {
 
@@ -61,7 +61,8 @@ Blocks blocks_of(const Shape& shape) {
     return Blocks(shape.out_height(), shape.out_width(), Unit::kRows);
 }
 
-// The patches of the output's pixels in an image with its zeros: in place or, of short rows, one behind another.
+// The patches of the output's pixels in an image with its zeros, for units that take blocks: in place or, of short rows, one
+// behind another.
 template <class Unit>
 class Patches {
     using value = typename Unit::value;
@@ -108,40 +109,42 @@ class Backward {
   public:
     // Of up to kChunk images that lie at `x`, with their zeros or without.
     Backward(const Shape& shape, const value* x, size_t images, bool have_zeros = false)
-        : shape_(shape), images_(images), count_(images * shape.pixels()), padded_(round_up(count_, kBlock)),
-          x_(x), lack_zeros_(shape.pads() && !have_zeros) {}
+        : shape_(shape), images_(images), rows_(images * shape.pixels()), padded_(round_up(rows_, kBlock)),
+          x_(x), pads_(shape.pads() && !have_zeros) {}
 
     // Takes what the ReLU behind the output let through of an upstream gradient; all of it if `output` is null.
     void take(const value* output, const value* upstream) {
-        const size_t values = count_ * shape_.filters;
+        const size_t values = rows_ * shape_.filters;
         const size_t room = padded_ * shape_.filters;
         gradient_ = memory_.gradient.of(room);
         keep<Format>(output, upstream, values, gradient_);
         std::memset(gradient_ + values, 0, (room - values) * sizeof(value));
     }
 
-    // Adds up what equal patches of an image get, which are one from then on. Of every image in turn, or of none; for units
-    // that take rows, and after `of_x`.
-    void merge(size_t image, const Repeats& repeats) {
-        if (image == 0) count_ = 0;
-        const size_t filters = shape_.filters;
-        repeats.add_up(gradient_ + image * shape_.out(), filters, gradient_ + count_ * filters);
-        count_ += repeats.count();
-        repeats_[image] = &repeats;
+    // Adds up the gradients of each group of equal patches, which is one row from then on; for units that take rows, and
+    // after `of_x`, which needs each pixel's. `groups_of` gives the groups of an image.
+    template <class GroupsOf>
+    void merge(const GroupsOf& groups_of) {
+        rows_ = 0;
+        for (size_t image = 0; image < images_; ++image) {
+            const PatchGroups* groups = groups_[image] = &groups_of(image);
+            groups->sum(gradient_ + image * shape_.out(), shape_.filters, gradient_ + rows_ * shape_.filters);
+            rows_ += groups->count();
+        }
     }
 
     // Of the weights, filter by filter or, where the unit takes rows, a kernel's value after another, for all filters each;
     // and of the biases. They are added to what is there if `onward`.
     void of_weight(float* weight, float* bias, bool onward) {
         const size_t filters = shape_.filters, row = shape_.kernel_row(), words = padded_ / kPerWord;
-        sum_rows<Format>(gradient_, count_, filters, bias, onward);
-        const value** places = patches();
+        sum_rows<Format>(gradient_, rows_, filters, bias, onward);
+        const value** places = patch_places();
         if constexpr (Unit::kTakesRows) {
-            for (size_t begin = 0; begin < count_; begin += kSegment)
+            for (size_t begin = 0; begin < rows_; begin += kSegment)
                 for (size_t high = 0; high < shape_.kernel_height; ++high)
                     for (size_t filter = 0; filter < filters; filter += kBlock)
                         Unit::products(ColumnsAtPlaces{places + begin, high * shape_.pitch()}, row,
-                                       {std::min(kSegment, count_ - begin), 1, 0, onward || begin > 0},
+                                       {std::min(kSegment, rows_ - begin), 1, 0, onward || begin > 0},
                                        InRows{gradient_ + begin * filters + filter, filters},
                                        weight + high * row * filters + filter, filters);
             return;
@@ -227,30 +230,34 @@ class Backward {
             }
     }
 
-    // Where each pixel's patch begins; those behind the last pixel meet gradients of 0.
-    const value** patches() {
+    // Where the patch of each row of the gradient begins; for units that take blocks, also of the rows of 0 behind the last.
+    const value** patch_places() {
         const value** places = memory_.places.of(padded_);
         const value** to = places;
-        value* scratch = lack_zeros_ ? memory_.images.of(shape_.padded() * images_) : nullptr;
+        value* padded = pads_ ? memory_.images.of(shape_.padded() * images_) : nullptr;
         for (size_t image = 0; image < images_; ++image) {
-            const value* in = x_ + image * (lack_zeros_ ? shape_.image() : shape_.padded());
-            if (lack_zeros_) in = with_zeros(shape_, in, scratch + image * shape_.padded());
-            if (const Repeats* repeats = repeats_[image])
-                for (size_t i = 0; i < repeats->count(); ++i) *to++ = in + repeats->place(i);
+            const value* in = x_ + image * (pads_ ? shape_.image() : shape_.padded());
+            if (pads_) {
+                value* with = padded + image * shape_.padded();
+                add_zeros(shape_, in, with);
+                in = with;
+            }
+            if (const PatchGroups* groups = groups_[image])
+                for (size_t group = 0; group < groups->count(); ++group) *to++ = in + groups->place(group);
             else
-                shape_.for_each_patch([&](size_t, size_t place) { *to++ = in + place; });
+                for_each_patch(shape_, [&](size_t, size_t place) { *to++ = in + place; });
         }
-        std::fill(places + count_, places + padded_, places[0]);
+        std::fill(places + rows_, places + padded_, places[0]);
         return places;
     }
 
     const Shape& shape_;
     const size_t images_;
-    size_t count_;  // of rows of the gradient
+    size_t rows_;  // of the gradient: one for each pixel or, once they are merged, for each group
     const size_t padded_;
     const value* x_;
-    const bool lack_zeros_;
-    const Repeats* repeats_[kChunk] = {};  // of each image, once they are merged
+    const bool pads_;
+    const PatchGroups* groups_[kChunk] = {};  // of each image, once they are merged
     Memory<Unit>& memory_ = kept<Memory<Unit>>();
     value* gradient_ = nullptr;
 };
@@ -263,22 +270,22 @@ void store_finished(const float* sums, size_t rows, const float* bias, typename 
         finish.store(load(sums + row * kBlock), load(sums + row * kBlock + kSide), y + row * pitch);
 }
 
-// The weights of 16 filters of a layer as their panel, for `convolve_image`.
+// The weights of 16 filters of a layer as their panel, for the convolution of images.
 template <class Unit>
 void pack(const Shape& shape, const typename Unit::value* weight, size_t filter, word* panels) {
     const size_t words = shape.kernel() / Unit::Format::kPerWord;
     panel_of_rows(weight + filter * shape.kernel(), shape.kernel(), words, panels + filter * words);
 }
 
-// The convolution of the different patches of one image with its zeros, behind a ReLU, part `part` of `parts`; for units
-// that take rows.
+// The convolution of the first patches of groups in one image with its zeros, behind a ReLU, part `part` of `parts`; for
+// units that take rows.
 template <class Unit>
-void convolve_patches(const Shape& shape, const Repeats& repeats, const typename Unit::value* in, const word* panels,
-                      const float* bias, typename Unit::value* y, size_t part, size_t parts) {
+void convolve_groups(const Shape& shape, const PatchGroups& groups, const typename Unit::value* in, const word* panels,
+                     const float* bias, typename Unit::value* y, size_t part, size_t parts) {
     using Format = typename Unit::Format;
-    const size_t filters = shape.filters, groups = (repeats.count() + kRegisterRows - 1) / kRegisterRows;
-    const size_t first = groups * part / parts * kRegisterRows;
-    const size_t end = std::min(groups * (part + 1) / parts * kRegisterRows, repeats.count());
+    const size_t filters = shape.filters, pieces = (groups.count() + kRegisterRows - 1) / kRegisterRows;
+    const size_t first = pieces * part / parts * kRegisterRows;
+    const size_t end = std::min(pieces * (part + 1) / parts * kRegisterRows, groups.count());
     const Way way{shape.kernel_row(), shape.kernel_height, shape.pitch()};
     const word* places[Unit::kRows];
     alignas(64) float sums[Unit::kRows * kBlock];
@@ -287,17 +294,18 @@ void convolve_patches(const Shape& shape, const Repeats& repeats, const typename
         const Finish<Format> finish(bias + filter, true);
         for (size_t begin = first; begin < end; begin += Unit::kRows) {
             const size_t count = std::min(Unit::kRows, end - begin);
-            for (size_t i = 0; i < count; ++i) places[i] = in + repeats.place(begin + i);
+            for (size_t i = 0; i < count; ++i) places[i] = in + groups.place(begin + i);
             Unit::products(RowsAtPlaces{places, 0}, count, way, InPanels{panel, panel + shape.kernel() * kSide}, sums,
                            kBlock);
             for (size_t i = 0; i < count; ++i)
                 finish.store(load(sums + i * kBlock), load(sums + i * kBlock + kSide),
-                             y + repeats.pixel(begin + i) * filters + filter);
+                             y + groups.first_pixel(begin + i) * filters + filter);
         }
     }
 }
 
-// The convolution of one image with its zeros, behind a ReLU, part `part` of `parts`; for Unit::Scope(blocks_of<Unit>(shape).pixels).
+// The convolution of one image with its zeros, behind a ReLU, part `part` of `parts`; for units that take blocks, within
+// Unit::Scope(blocks_of<Unit>(shape).pixels).
 template <class Unit>
 void convolve_image(const Shape& shape, const typename Unit::value* in, const word* panels, const float* bias,
                     typename Unit::value* y, size_t part, size_t parts) {

@@ -66,8 +66,8 @@ struct ImageMemory {
         Scratch<Value> interleaved, padded;
     };
 
-    Buffers<std::uint8_t> bytes;
-    Buffers<float> floats;
+    Buffers<std::uint8_t> of_bytes;
+    Buffers<float> of_floats;
 };
 
 // Calls `run` with image number `image`, channels last, with its zeros.
@@ -76,12 +76,12 @@ void with_image(const Shape& shape, const Images& images, size_t image, ImageMem
     const auto lay_out = [&](const auto* from, auto& buffers) {
         from += image * shape.image();
         if (images.in_planes) from = channels_last(shape, from, buffers.interleaved.of(shape.image()));
-        run(with_zeros(shape, from, buffers.padded.of(shape.padded())));
+        run(with_zeros(shape, from, buffers.padded));
     };
     if (images.are_fp32)
-        lay_out(static_cast<const float*>(images.pixels), memory.floats);
+        lay_out(static_cast<const float*>(images.pixels), memory.of_floats);
     else
-        lay_out(static_cast<const std::uint8_t*>(images.pixels), memory.bytes);
+        lay_out(static_cast<const std::uint8_t*>(images.pixels), memory.of_bytes);
 }
 
 }  // namespace

@@ -29,8 +29,8 @@ struct Shape {
     size_t kernel_row() const { return kernel_width * channels; }
     size_t kernel() const { return kernel_height * kernel_row(); }
     bool pads() const { return zeros_above || zeros_below || zeros_left || zeros_right; }
-    // whether rows of the output are too short for a product each, and patches do not overlap: the patches of an image are
-    // then copied one behind another, and multiplied together
+    // whether rows of the output are too short for a product each, and patches do not overlap, so that those of an image can
+    // be multiplied together
     bool has_short_rows() const {
         return out_width() < kShortRow && stride >= kernel_height && stride >= kernel_width;
     }
@@ -38,24 +38,32 @@ struct Shape {
     size_t patch(size_t pixel) const {
         return pixel / out_width() * stride * pitch() + pixel % out_width() * stride * channels;
     }
-    // Calls `run` with the number of each pixel of the output, and where its patch begins.
-    template <class Run>
-    void for_each_patch(const Run& run) const {
-        const size_t rows = out_height(), columns = out_width(), down = stride * pitch(), right = stride * channels;
-        for (size_t y = 0, pixel = 0; y < rows; ++y)
-            for (size_t x = 0; x < columns; ++x, ++pixel) run(pixel, y * down + x * right);
-    }
 };
+
+// Calls `run` with the number of each pixel of the output, and where its patch begins in an image with its zeros.
+template <class Run>
+void for_each_patch(const Shape& shape, const Run& run) {
+    const size_t height = shape.out_height(), width = shape.out_width();
+    const size_t down = shape.stride * shape.pitch(), right = shape.stride * shape.channels;
+    for (size_t y = 0, pixel = 0; y < height; ++y)
+        for (size_t x = 0; x < width; ++x, ++pixel) run(pixel, y * down + x * right);
+}
+
+// Writes an image with the zeros around it.
+template <class Value>
+void add_zeros(const Shape& shape, const Value* from, Value* to) {
+    std::memset(to, 0, shape.padded() * sizeof(Value));
+    for (size_t row = 0; row < shape.height; ++row)
+        std::memcpy(to + shape.inside() + row * shape.pitch(), from + row * shape.row(), shape.row() * sizeof(Value));
+}
 
 // An image with the zeros around it: where it lies, or in `scratch`.
 template <class Value>
-const Value* with_zeros(const Shape& shape, const Value* from, Value* scratch) {
+const Value* with_zeros(const Shape& shape, const Value* from, Scratch<Value>& scratch) {
     if (!shape.pads()) return from;
-    std::memset(scratch, 0, shape.padded() * sizeof(Value));
-    for (size_t row = 0; row < shape.height; ++row)
-        std::memcpy(scratch + shape.inside() + row * shape.pitch(), from + row * shape.row(),
-                    shape.row() * sizeof(Value));
-    return scratch;
+    Value* to = scratch.of(shape.padded());
+    add_zeros(shape, from, to);
+    return to;
 }
 
 }  // namespace

@@ -38,34 +38,44 @@ struct Stack {
     size_t size() const { return layers.size(); }
 };
 
-// The patches of images that repeat others, layer by layer.
-class RepeatsOfStack {
+// The groups of equal patches in images, layer by layer.
+class GroupsOfStack {
   public:
-    // Finds those of an image, as `with_image` lays it out, which is kept as number `image`. Among floats, of four times as
-    // many bytes, the search would take as long as it saves.
+    // Finds those of an image, as `with_image` lays it out, and keeps them in a slot. Floats are four times as many bytes, of
+    // which a search takes as long as it saves.
     template <class Value>
-    void find(const Stack& stack, const Value* pixels, size_t image) {
-        layers_ = stack.size();
-        if (kept_.size() < (image + 1) * layers_) kept_.resize((image + 1) * layers_);
-        if constexpr (sizeof(Value) == 1)
-            at(image, 0).find(stack.first(), pixels, stack.first().channels);
-        else
-            at(image, 0).find_none(stack.first());
-        for (size_t layer = 1; layer < layers_; ++layer)
-            at(image, layer).find_after(at(image, layer - 1), stack.layers[layer]);
+    void find(const Stack& stack, const Value* image, size_t slot) {
+        if constexpr (sizeof(Value) > 1) return separate(stack, slot);
+        first_of(stack, slot).find(stack.first(), image, stack.first().channels);
+        find_later(stack, slot);
     }
-    Repeats& at(size_t image, size_t layer) { return kept_[image * layers_ + layer]; }
+    // Makes a group of each patch.
+    void separate(const Stack& stack, size_t slot) {
+        first_of(stack, slot).separate(stack.first());
+        find_later(stack, slot);
+    }
+    const PatchGroups& at(size_t slot, size_t layer) const { return kept_[slot * layers_ + layer]; }
 
   private:
+    PatchGroups& first_of(const Stack& stack, size_t slot) {
+        layers_ = stack.size();
+        if (kept_.size() < (slot + 1) * layers_) kept_.resize((slot + 1) * layers_);
+        return kept_[slot * layers_];
+    }
+    void find_later(const Stack& stack, size_t slot) {
+        for (size_t layer = 1; layer < layers_; ++layer)
+            kept_[slot * layers_ + layer].find_after(at(slot, layer - 1), stack.layers[layer]);
+    }
+
     size_t layers_ = 0;
-    std::deque<Repeats> kept_;
+    std::deque<PatchGroups> kept_;  // which does not move what is in it when it grows
 };
 
 template <class Unit>
 struct StackMemory {
     using value = typename Unit::value;
     ImageMemory images;
-    RepeatsOfStack repeats;
+    GroupsOfStack groups;
     Scratch<value> converted, padded, flow[2];
     Scratch<word> panels;
     Scratch<float> partial;
@@ -75,6 +85,14 @@ struct StackMemory {
 template <class Unit>
 void convert(const Shape& shape, const auto* image, typename Unit::value* __restrict to) {
     for (size_t i = 0; i < shape.padded(); ++i) to[i] = Unit::Format::of(image[i]);
+}
+
+// Finds the groups of equal patches in image number `image`, and keeps them in a slot.
+template <class Unit>
+void find_groups(const Stack& stack, const Images& images, size_t image, StackMemory<Unit>& memory, size_t slot) {
+    if (images.are_fp32) return memory.groups.separate(stack, slot);
+    with_image(stack.first(), images, image, memory.images,
+               [&](const auto* pixels) { memory.groups.find(stack, pixels, slot); });
 }
 
 // What a stack makes of one image; `parts` of each layer are shared among threads.
@@ -93,12 +111,12 @@ class Pass {
         value* converted = memory_.converted.of(stack_.first().padded());
         with_image(stack_.first(), images, image, memory_.images, [&](const auto* pixels) {
             convert<Unit>(stack_.first(), pixels, converted);
-            if constexpr (Unit::kTakesRows) memory_.repeats.find(stack_, pixels, 0);
+            if constexpr (Unit::kTakesRows) memory_.groups.find(stack_, pixels, 0);
         });
         const value* in = converted;
         for (size_t i = 0; i <= last; ++i) {
             const Shape& shape = stack_.layers[i];
-            if (i > 0) in = with_zeros(shape, in, memory_.padded.of(shape.padded()));
+            if (i > 0) in = with_zeros(shape, in, memory_.padded);
             value* y = memory_.flow[i % 2].of(between_);
             if (outputs && i < last) y = static_cast<value*>(outputs[i]) + image * shape.out();
             convolve(i, in, panels[i], biases[i], y);
@@ -114,11 +132,11 @@ class Pass {
     void convolve(size_t layer, const value* in, const word* panels, const float* bias, value* y) {
         const Shape& shape = stack_.layers[layer];
         if constexpr (Unit::kTakesRows) {
-            const Repeats& repeats = memory_.repeats.at(0, layer);
+            const PatchGroups& groups = memory_.groups.at(0, layer);
             for_each_piece(parts_, [&](size_t part) {
-                convolve_patches<Unit>(shape, repeats, in, panels, bias, y, part, parts_);
+                convolve_groups<Unit>(shape, groups, in, panels, bias, y, part, parts_);
             });
-            repeats.spread(y, shape.filters);
+            groups.spread(y, shape.filters);
         } else {
             for_each_piece(parts_, [&](size_t part) {
                 const typename Unit::Scope scope(blocks_of<Unit>(shape).pixels);
@@ -193,9 +211,7 @@ void add_chunk(const Stack& stack, const Upstream<Unit>& of, size_t first, size_
     const size_t begin = first * stack.last().out();
     let_through<Format>(stack.last(), images, of.encoded + begin, of.upstream + begin, flow);
     if constexpr (Unit::kTakesRows)
-        for (size_t image = 0; image < images; ++image)
-            with_image(stack.first(), of.images, first + image, memory.images,
-                       [&](const auto* pixels) { memory.repeats.find(stack, pixels, image); });
+        for (size_t image = 0; image < images; ++image) find_groups(stack, of.images, first + image, memory, image);
     for (size_t i = last; i > 0; --i) {
         const Shape& shape = stack.layers[i];
         const value* x = static_cast<const value*>(of.outputs[i - 1]) + first * shape.image();
@@ -204,7 +220,7 @@ void add_chunk(const Stack& stack, const Upstream<Unit>& of, size_t first, size_
         backward.take(y, flow);
         backward.of_x(of.panels[i], next);
         if constexpr (Unit::kTakesRows)
-            for (size_t image = 0; image < images; ++image) backward.merge(image, memory.repeats.at(image, i));
+            backward.merge([&](size_t image) -> const PatchGroups& { return memory.groups.at(image, i); });
         float* to = partial + stack.begins[i];
         backward.of_weight(to, to + shape.filters * shape.kernel(), false);
         std::swap(flow, next);
@@ -220,7 +236,8 @@ void add_chunk(const Stack& stack, const Upstream<Unit>& of, size_t first, size_
         const value* y = last ? static_cast<const value*>(of.outputs[0]) + (first + done) * shape.out() : nullptr;
         Backward<Unit> backward(shape, in, at_once, true);
         backward.take(y, flow + done * shape.out());
-        if constexpr (Unit::kTakesRows) backward.merge(0, memory.repeats.at(done, 0));
+        if constexpr (Unit::kTakesRows)
+            backward.merge([&](size_t image) -> const PatchGroups& { return memory.groups.at(done + image, 0); });
         backward.of_weight(partial, partial + shape.filters * shape.kernel(), done > 0);
     }
 }

@@ -30,7 +30,7 @@ struct RowsAtPlaces {
     ALWAYS_INLINE void go_on() { ++offset; }
 };
 
-// Rows whose words are neighbours: word i of row r is at places[i] + `offset` + r.
+// The columns of rows that begin at any places, taken as rows: word i of row r is at places[i] + `offset` + r.
 struct ColumnsAtPlaces {
     const word* const* places;
     size_t offset;

@@ -137,6 +137,10 @@ ALWAYS_INLINE void transpose(vec (&rows)[kSide]) {
 template <class T>
 class Scratch {
   public:
+    Scratch() = default;
+    Scratch(const Scratch&) = delete;
+    Scratch& operator=(const Scratch&) = delete;
+
     T* of(size_t count) {
         if (count > count_) {
             std::free(at_);

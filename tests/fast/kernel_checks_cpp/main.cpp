@@ -9,7 +9,7 @@ void check_convolutions();
 void check_layers();
 void check_networks();
 void check_portable();
-void check_repeats();
+void check_patch_groups();
 
 extern "C" {
 int units();
@@ -26,7 +26,7 @@ int main() {
     use_pool(pool_of(num_threads));
     if (units() == 0) return std::puts("this processor lacks the instruction set"), 2;
     check_portable();
-    check_repeats();
+    check_patch_groups();
     check_convolutions();
     check_layers();
     check_networks();
