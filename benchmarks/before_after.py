@@ -143,6 +143,12 @@ def bits(earlier: Path) -> dict[str, Any]:
     return found
 
 
+def chosen_cases(specs: Sequence[str], games: Sequence[str] | None) -> list[Case]:
+    if not games:
+        return [Case(spec, f"{spec}.toml") for spec in specs]
+    return [Case(f"{spec}, {game}", f"{spec}.toml", (f"game={game}",)) for spec in specs for game in games]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("what", choices=["speed", "bits"])
@@ -150,17 +156,22 @@ def main() -> None:
     parser.add_argument(
         "--specs", nargs="+", metavar="NAME", help="measure these, which both versions have in runs/"
     )
+    parser.add_argument(
+        "--games", nargs="+", metavar="GAME", help="with --specs: each on each of these games"
+    )
     parser.add_argument("--pairs", type=int, default=10)
     parser.add_argument("--seconds", type=int, default=10, help="of each `dqn bench`")
     parser.add_argument("--out", type=Path, required=True, help="JSON file to write")
     chosen = parser.parse_args()
     if chosen.specs and chosen.what == "bits":
         parser.error("--specs is for speed")
+    if chosen.games and not chosen.specs:
+        parser.error("--games needs --specs")
     earlier = chosen.earlier.resolve()
     commit = subprocess.run(
         ["git", "rev-parse", "HEAD"], cwd=earlier, check=True, capture_output=True, text=True
     ).stdout.strip()
-    cases = [Case(name, f"{name}.toml") for name in chosen.specs] if chosen.specs else SPEED
+    cases = chosen_cases(chosen.specs, chosen.games) if chosen.specs else SPEED
     results = (
         speed(earlier, cases, chosen.pairs, chosen.seconds) if chosen.what == "speed" else [bits(earlier)]
     )

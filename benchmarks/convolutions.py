@@ -117,7 +117,7 @@ def states(game: str | None) -> Tensor:
 
 
 def share_that_differ(layer: tuple[int, ...], frames: Tensor) -> float:
-    """Compute the share of a layer's patches that differ from the one on their left and from the one above."""
+    """Compute the share of patches that differ from the one on their left and from the one above."""
     _, _, _, kernel_height, kernel_width, stride, above, below, left, right, _ = layer
     padded = np.pad(frames.numpy(), ((0, 0), (0, 0), (above, below), (left, right)))
     windows = np.lib.stride_tricks.sliding_window_view(padded, (kernel_height, kernel_width), (2, 3))

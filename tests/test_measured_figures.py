@@ -59,6 +59,26 @@ def convolutions(network: str, version: str) -> str:
     return " | ".join(f"{each[f'{version}, {way}']:.2f}" for each in times for way in ("forward", "backward"))
 
 
+def convolutions_on(screen: str, file: str) -> str:
+    """Write the row of a kind of screens in the table of groups of equal patches."""
+    found = kept(f"convolutions_{file}")["convolutions"]["avx2"][f"nature, {screen}"]
+    times = [
+        found["median_milliseconds"][f"{version}, {way}"]
+        for way in ("forward", "backward")
+        for version in ("earlier", "here")
+    ]
+    share = f"{found['share_of_patches_that_differ']:.0%}".replace("%", " %")
+    return f"| {share} | " + " | ".join(f"{each:.2f}" for each in times)
+
+
+SCREENS = [
+    ("results/speed.md", partial(convolutions_on, screen, "games"))
+    for screen in (
+        "pong", "breakout", "seaquest", "asterix", "space_invaders", "qbert", "freeway", "ms_pacman"
+    )
+]  # fmt: skip
+
+
 CONVOLUTIONS = [
     ("results/speed.md", partial(convolutions, network, version))
     for network in ("nature", "dopamine", "data_efficient")
@@ -70,6 +90,8 @@ CONVOLUTIONS = [
     ("page", "text"),
     [
         *CONVOLUTIONS,
+        *SCREENS,
+        ("results/speed.md", partial(convolutions_on, "drawn", "drawn")),
         ("results/reliability.md", fuzzed),
         ("algorithms.md", compiled_in_algorithms),
         ("decisions/0031-compiling-is-a-key.md", compiled_in_decision),
@@ -79,6 +101,28 @@ CONVOLUTIONS = [
 )
 def test_page_has_the_figure_of_its_file(page: str, text: Any) -> None:
     assert text() in (DOCS / page).read_text(encoding="utf-8").replace("\n", " ")
+
+
+@pytest.mark.parametrize(
+    ("file", "ours", "theirs", "others"),
+    [
+        ("track_a", "ours A", "SB3 DQN", "Stable-Baselines3's"),
+        ("track_a", "ours A", "CleanRL dqn_atari", "CleanRL's"),
+        ("eight", "ours A, 8 environments", "SB3 DQN, 8 environments", "Stable-Baselines3's on 8"),
+        ("c51", "ours C51", "CleanRL c51_atari", "CleanRL's"),
+        ("rainbow", "ours Rainbow", "CleanRL rainbow_atari", "CleanRL's"),
+    ],
+)
+def test_ratio_of_the_third_generation_is_that_of_its_file(
+    file: str, ours: str, theirs: str, others: str
+) -> None:
+    found = kept(f"versus_avx2_{file}_epyc3")
+    ratios = found["ratios"][f"{ours} / {theirs}"]
+    text = (
+        f"{median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f}) {others} "
+        f"({found['median_frames_per_second'][theirs]:,.0f})"
+    )
+    assert text in (DOCS / "results/speed.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
