@@ -5,10 +5,10 @@
 
 One thread computes a minibatch of 32 in fp32, forward and backward, of bytes that are drawn or, with --games,
 of states of random play, since it depends on the frames how many patches the kernels multiply. A change of a
-few per cent shows, also on a machine whose speed varies by more from one minute to the next. Reports by what
-part of the largest number results differ, and ends with exit code 1 if that is more than rounding; and which
-share of the first layer's patches differ from those on their left and above. The earlier version's kernels
-must take the same arguments.
+few per cent shows, also on a machine whose speed varies by more from one minute to the next. Reports which
+share of the first layer's patches differ from those on their left and above, whether outputs are equal to the
+bit, and by what part of the largest number gradients differ; ends with exit code 1 if an output differs, or a
+gradient by more than rounding. The earlier version's kernels must take the same arguments.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ ROUNDS = 150
 STATES_APART = 8
 """Steps between two states of a minibatch."""
 ROUNDING = 1e-5
-"""Largest difference of two results, as a part of the largest number."""
+"""Largest difference of two gradients, as a part of the largest number."""
 # Of each layer: height, width, channels, height and width of the kernel, stride, zeros above, below, left and
 # right, filters.
 STACKS: dict[str, list[tuple[int, ...]]] = {
@@ -82,9 +82,10 @@ class Stack:
             *map(pointers, self.gradients),
         )  # fmt: skip
 
-    def results(self) -> list[Tensor]:
-        found = (*self.outputs[:-1], self.encoded, *self.gradients[0], *self.gradients[1])
-        return [each.clone() for each in found]
+    def results(self) -> tuple[list[Tensor], list[Tensor]]:
+        """Copy the outputs of all layers, and all gradients."""
+        outputs = [each.clone() for each in (*self.outputs[:-1], self.encoded)]
+        return outputs, [each.clone() for each in (*self.gradients[0], *self.gradients[1])]
 
 
 def output_size(*layer: int) -> tuple[int, int, int]:
@@ -140,17 +141,19 @@ def measure(
     times: dict[str, list[float]] = {
         f"{name}, {way}": [] for name in libraries for way in ("forward", "backward")
     }
-    results: dict[str, list[Tensor]] = {}
+    results: dict[str, tuple[list[Tensor], list[Tensor]]] = {}
     for place in range(ROUNDS):
         for name in sorted(libraries, reverse=place % 2 == 0):
             times[f"{name}, forward"].append(seconds(stack.forward, libraries[name], elsewhere))
             times[f"{name}, backward"].append(seconds(stack.backward, libraries[name], elsewhere))
             results[name] = stack.results()
-    apart = np.max(list(map(difference, results["here"], results["earlier"])))  # NaN if one is
+    outputs, gradients = zip(results["here"], results["earlier"], strict=True)
+    apart = np.max(list(map(difference, *gradients)))  # NaN if one is
     medians = {name: round(1e3 * statistics.median(found), 3) for name, found in times.items()}
     return {
         "median_milliseconds": medians,
-        "largest_difference": float(apart),
+        "outputs_equal": all(map(torch.equal, *outputs)),
+        "largest_difference_of_gradients": float(apart),
         "share_of_patches_that_differ": round(share_that_differ(layers[0], frames), 3),
     }
 
@@ -185,8 +188,12 @@ def main() -> None:
     ).stdout.strip()
     document = {"circumstances": circumstances(), "earlier": commit, "convolutions": found}
     chosen.out.write_text(json.dumps(document, indent=1) + "\n")
-    apart = (each["largest_difference"] for stacks in found.values() for each in stacks.values())
-    sys.exit(not all(each <= ROUNDING for each in apart))
+    measured = [each for stacks in found.values() for each in stacks.values()]
+    sys.exit(
+        not all(
+            each["outputs_equal"] and each["largest_difference_of_gradients"] <= ROUNDING for each in measured
+        )
+    )
 
 
 if __name__ == "__main__":

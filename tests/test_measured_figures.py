@@ -68,7 +68,7 @@ def convolutions_on(screen: str, file: str) -> str:
         for version in ("earlier", "here")
     ]
     share = f"{found['share_of_patches_that_differ']:.0%}".replace("%", " %")
-    return f"| {share} | " + " | ".join(f"{each:.2f}" for each in times)
+    return f"| {screen} | {share} | " + " | ".join(f"{each:.2f}" for each in times)
 
 
 SCREENS = [

@@ -32,9 +32,11 @@ class Kernels:
     seconds: float
     """The sum of their times: for each the median of 30 calls alone, with the arguments of the update."""
     flop: float
-    """Floating-point operations of all patches. Our kernels compute once what repeats, hence fewer."""
+    """Floating-point operations, also of patches that repeat others."""
     are_ours: bool
     """Whether any of them is a kernel of this project."""
+    compute_repeats_once: bool
+    """Whether patches that repeat others are computed once: by our kernels in fp32, of frames of bytes."""
 
     @property
     def flop_per_second(self) -> float:
@@ -65,8 +67,22 @@ def kernels_of(update: Callable[[], object], device: torch.device) -> Kernels:
     with torch.no_grad():
         seconds = sum(_median_seconds(call, device) for call in recorder.calls)
         flop = sum(_flop(*call) for call in recorder.calls)
-    are_ours = any(operator.name().startswith("atari_dqn::") for operator, _, _ in recorder.calls)
-    return Kernels(calls=len(recorder.calls), seconds=seconds, flop=flop, are_ours=are_ours)
+    return Kernels(
+        calls=len(recorder.calls),
+        seconds=seconds,
+        flop=flop,
+        are_ours=any(operator.name().startswith("atari_dqn::") for operator, _, _ in recorder.calls),
+        compute_repeats_once=any(
+            _computes_repeats_once(operator, args) for operator, args, _ in recorder.calls
+        ),
+    )
+
+
+def _computes_repeats_once(operator: Any, args: tuple[Any, ...]) -> bool:
+    if not operator.name().startswith("atari_dqn::encode") or "backward" in operator.name():
+        return False
+    frames, weights = args[:2]
+    return bool(frames.dtype == torch.uint8 and weights[0].dtype == torch.float32)
 
 
 def _median_seconds(call: tuple[Any, tuple[Any, ...], dict[str, Any]], device: torch.device) -> float:

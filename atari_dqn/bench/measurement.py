@@ -184,7 +184,11 @@ def _hardware_lines(result: Bench) -> list[str]:
         f"  {measure(ceilings.bf16_flop_per_second * giga):>10}  GFLOP/s, bf16",
         f"  {measure(kernels.flop_per_second * giga):>10}  GFLOP/s in an update's {kernels.calls} "
         f"convolutions and products: {kernels.seconds * 1e3:.2f} ms",
-        *((f"{'':>12}(repeated patches counted, which fp32 computes once)",) if kernels.are_ours else ()),
+        *(
+            (f"{'':>12}(repeated patches counted, though computed once)",)
+            if kernels.compute_repeats_once
+            else ()
+        ),
         *(() if libraries is None else (_line_of_libraries(libraries),)),
         f"  {ceilings.copy_bytes_per_second * giga:>10,.1f}  GB/s copied",
         "",

@@ -90,8 +90,10 @@ def test_rate_with_actors_has_no_share_of_busy_emulators() -> None:
 @pytest.mark.skipif(unit_for(torch.float32) is None, reason="no kernels of our own on this machine")
 def test_share_of_pytorchs_libraries_is_their_time_over_the_updates(result: Bench) -> None:
     assert result.kernels.are_ours
+    assert result.kernels.compute_repeats_once
     assert result.library_kernels is not None
     assert not result.library_kernels.are_ours
+    assert not result.library_kernels.compute_repeats_once
     share, of_library = result.learner_share_of_ceiling, result.learner_share_of_library
     assert share is not None
     assert of_library == pytest.approx(share * result.library_kernels.seconds / result.kernels.seconds)

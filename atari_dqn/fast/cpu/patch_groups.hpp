@@ -17,8 +17,8 @@ class PatchGroups {
         for_each_patch(shape, [&](size_t pixel, size_t place) { add(pixel, place); });
     }
 
-    // Finds the groups in an image with its zeros, of `pixel_bytes` bytes each. Kernel rows of fewer bytes than a word are
-    // not compared.
+    // Finds the groups in an image with its zeros, of `pixel_bytes` bytes each. Kernel rows of fewer than eight bytes
+    // are not compared.
     void find(const Shape& shape, const void* image, size_t pixel_bytes) {
         const size_t row_bytes = shape.kernel_width * pixel_bytes;
         if (row_bytes < sizeof(Bits)) return separate(shape);

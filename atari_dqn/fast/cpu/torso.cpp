@@ -41,8 +41,8 @@ struct Stack {
 // The groups of equal patches in images, layer by layer.
 class GroupsOfStack {
   public:
-    // Finds those of an image, as `with_image` lays it out, and keeps them in a slot. Floats are four times as many bytes, of
-    // which a search takes as long as it saves.
+    // Finds those of an image, as `with_image` lays it out, and keeps them in a slot. Floats are not compared: they are four
+    // times as many bytes, and on screens that repeat little the search cost more than it saved.
     template <class Value>
     void find(const Stack& stack, const Value* image, size_t slot) {
         if constexpr (sizeof(Value) > 1) return separate(stack, slot);

@@ -42,7 +42,7 @@ template <class Found>
 void compare(const std::string& name, const Found& found, const Exact& exact, double tolerance = kRounding) {
     double largest = 0, apart = 0;
     size_t worst = 0;
-    for (size_t i = 0; i < exact.size(); ++i) {
+    for (size_t i = 0; i < std::min(found.size(), exact.size()); ++i) {
         largest = std::max(largest, std::fabs(exact[i]));
         const double distance = std::fabs(found[i] - exact[i]);
         if (!(distance <= apart)) apart = distance, worst = i;  // NaN is never near
