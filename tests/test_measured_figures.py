@@ -71,6 +71,12 @@ def convolutions_on(screen: str, file: str) -> str:
     return f"| {screen} | {share} | " + " | ".join(f"{each:.2f}" for each in times)
 
 
+def of_trainings(file: str) -> str:
+    """Write the ratios of whole trainings to the version before: median (lowest to highest) of each."""
+    ratios = kept(f"before_after_{file}")["speed"]["ratios"].values()
+    return " | ".join(f"{median(each):.2f} ({min(each):.2f} to {max(each):.2f})" for each in ratios)
+
+
 SCREENS = [
     ("results/speed.md", partial(convolutions_on, screen, "games"))
     for screen in (
@@ -92,6 +98,7 @@ CONVOLUTIONS = [
         *CONVOLUTIONS,
         *SCREENS,
         ("results/speed.md", partial(convolutions_on, "drawn", "drawn")),
+        *(("results/speed.md", partial(of_trainings, file)) for file in ("games", "groups", "ms_pacman")),
         ("results/reliability.md", fuzzed),
         ("algorithms.md", compiled_in_algorithms),
         ("decisions/0031-compiling-is-a-key.md", compiled_in_decision),
