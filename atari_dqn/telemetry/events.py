@@ -29,7 +29,13 @@ class Notice:
     data: Mapping[str, Any] = field(default_factory=dict)
 
 
-ENDINGS = {"finished": "finished", "halted": "halted", "worker died": "halted", "interrupted": "interrupted"}
+ENDINGS = {
+    "finished": "finished",
+    "halted": "halted",
+    "worker died": "halted",
+    "interrupted": "interrupted",
+    "failed": "failed",
+}
 """How a run has ended, by the kind of the notice that says so."""
 
 GateState = Literal["ok", "watching", "warned", "tripped"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -133,6 +133,15 @@ class Sinks:
         """Pass the event to every sink."""
         for sink in self._sinks:
             sink.handle(event)
+
+    def handle_failure(self, notice: Notice) -> None:
+        """Pass the notice of an error that ends the run to every sink, except those that fail themselves.
+
+        The error may be that of a sink, such as a table on a full disk.
+        """
+        for sink in self._sinks:
+            with suppress(Exception):
+                sink.handle(notice)
 
     def close(self) -> None:
         """Close every sink, the last one first, even if one of them fails."""

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from atari_dqn.envs.pool import WorkerDiedError
-from atari_dqn.errors import InfrastructureError, InterruptedRunError
+from atari_dqn.errors import HaltedError, InfrastructureError, InterruptedRunError
 from atari_dqn.files.atomic import write_json_atomically
 from atari_dqn.machine.automatic import Choice, choices_text
 from atari_dqn.machine.hardware import Hardware, compiler_version, find_hardware
@@ -27,7 +27,7 @@ from atari_dqn.spec.digest import spec_digest
 from atari_dqn.spec.loader import ResolvedSpec
 from atari_dqn.spec.render import resolved_toml
 from atari_dqn.spec.schema import Spec
-from atari_dqn.telemetry.events import Sink, TrainingStarted
+from atari_dqn.telemetry.events import Notice, Sink, TrainingStarted
 from atari_dqn.telemetry.sinks.options import NO_SINKS, SinkOptions
 from atari_dqn.train.build import MakeActors, assemble, build_gates, local_actors
 from atari_dqn.train.contention_monitor import ContentionMonitor, contention_remedy
@@ -228,7 +228,10 @@ def _store(run: RunDirectory, spec: Spec) -> CheckpointStore:
 def _run(session: Session, resolved: ResolvedSpec, run: RunDirectory) -> dict[str, Any]:
     session.sinks.handle(TrainingStarted(counters=session.training.clock))
     try:
-        digest = session.run()
+        summary = summary_of(session, resolved, session.run())
+        check_lease()
+        write_json_atomically(run.summary, sealed_summary(summary))
+        session.notice("finished", f"finished at {summary['env_frames']:,} frames")
     except InterruptedRunError as error:
         error.add_note(
             f"saved at {session.training.clock.env_frames:,} frames; `{resume_command(run)}` continues"
@@ -239,11 +242,21 @@ def _run(session: Session, resolved: ResolvedSpec, run: RunDirectory) -> dict[st
         saved = session.checkpoints.catalog()
         from_where = f"continues from step {saved[-1].step:,}" if saved else "starts again: nothing was saved"
         raise InfrastructureError(f"{error}; `{resume_command(run)}` {from_where}") from error
-    summary = summary_of(session, resolved, digest)
-    check_lease()
-    write_json_atomically(run.summary, sealed_summary(summary))
-    session.notice("finished", f"finished at {summary['env_frames']:,} frames")
+    except HaltedError:  # its gate has reported it
+        raise
+    except Exception as error:
+        _report_failure(session, error)
+        raise
     return summary
+
+
+def _report_failure(session: Session, error: Exception) -> None:
+    """Report an error that ends the run and has no notice of its own."""
+    clock = session.training.clock
+    message = " ".join(str(error).split()) or type(error).__name__
+    session.sinks.handle_failure(
+        Notice(kind="failed", step=clock.steps, env_frames=clock.env_frames, message=message)
+    )
 
 
 def _provenance(resolved: ResolvedSpec, training: Learning, origin: Origin) -> dict[str, Any]:

@@ -25,6 +25,7 @@ _MIXED = "ε"
 _STYLES = {
     "running": "green",
     "halted": "bold red",
+    "failed": "bold red",
     "silent": "yellow",
     "stopped": "yellow",
     "interrupted": "yellow",

@@ -36,6 +36,7 @@ def sent(target, tmp_path: Path, event: Event) -> str:
         ("halted", "halted"),
         ("worker died", "halted"),
         ("interrupted", "interrupted"),
+        ("failed", "failed"),
     ],
 )
 def test_an_ending_is_sent_with_its_facts_as_they_are(target, tmp_path: Path, kind: str, event: str) -> None:

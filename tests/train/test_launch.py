@@ -1,4 +1,4 @@
-"""What a start and a resume do around the training: notices, leftovers on disk, the end by a dead worker."""
+"""What a start and a resume do around the training: notices, leftovers on disk, the end by an error."""
 
 import json
 from pathlib import Path
@@ -10,10 +10,13 @@ from power_cut import PowerCut
 from tiny import CPU, FEW_STEPS, run, tiny
 
 from atari_dqn.envs.pool import WorkerDiedError
-from atari_dqn.errors import InfrastructureError
+from atari_dqn.errors import DiskFullError, InfrastructureError
 from atari_dqn.machine.automatic import Choice
 from atari_dqn.machine.hardware import find_hardware
 from atari_dqn.run.directory import RunDirectory
+from atari_dqn.telemetry.events import Event, Notice, Row
+from atari_dqn.telemetry.sinks.options import SinkOptions
+from atari_dqn.telemetry.writers import TableSink
 from atari_dqn.train import launch
 from atari_dqn.train.learning import Learning
 from atari_dqn.train.session import Session
@@ -66,6 +69,20 @@ def test_dead_worker_is_in_the_event_log(tmp_path: Path) -> None:
     with pytest.raises(InfrastructureError):
         launch._run(cast(Session, session), tiny(), RunDirectory(tmp_path))
     assert session.notices == [("worker died", "worker 0 ended")]
+
+
+def test_error_that_ends_a_run_reaches_the_sinks_that_still_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_space_for_tables(_: TableSink, event: Event) -> None:
+        if isinstance(event, Row) or (isinstance(event, Notice) and event.kind == "failed"):
+            raise DiskFullError("no space left\nfor update_log.csv")
+
+    monkeypatch.setattr(TableSink, "handle", no_space_for_tables)
+    options = SinkOptions(notify=f'echo "$DQN_EVENT|$DQN_MESSAGE" > {tmp_path}/sent')
+    with pytest.raises(DiskFullError):
+        run(tmp_path / "run", *FEW_STEPS, sink_options=options)
+    assert (tmp_path / "sent").read_text() == "failed|no space left for update_log.csv\n"
 
 
 def test_minibatch_of_a_replay_that_was_not_saved_is_not_gathered_again(

@@ -42,7 +42,7 @@ class RunStatus:
 
     @property
     def state(self) -> str:
-        """`running`, `finished`, `halted`, `interrupted`, `stopped`, or `new` before the first event.
+        """`running`, `stopped`, an end of `ENDINGS`, or `new` before the first event.
 
         A run that ended without an event is `stopped`: no process holds its lock. A run without a lock file
         that has written nothing for ten minutes is `silent`.

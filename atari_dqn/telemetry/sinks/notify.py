@@ -1,4 +1,4 @@
-"""Run a shell command of the user when a run finishes, halts, is interrupted or warns."""
+"""Run a shell command of the user when a run finishes, halts, fails, is interrupted or warns."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ COMMAND_SECONDS = 20.0
 class NotifySink:
     """Runs a shell command with the event in environment variables.
 
-    DQN_EVENT (finished, halted, interrupted or warning), DQN_MESSAGE, DQN_RUN_NAME, DQN_RUN_DIR, DQN_GAME,
-    DQN_ENV_FRAMES. Its output is discarded. A command that fails or takes longer than 20 seconds is an error.
+    DQN_EVENT (finished, halted, failed, interrupted or warning), DQN_MESSAGE, DQN_RUN_NAME, DQN_RUN_DIR,
+    DQN_GAME, DQN_ENV_FRAMES. Its output is discarded. A command that fails or takes longer than 20 seconds
+    is an error.
     """
 
     def __init__(self, command: str, target: Target) -> None:
