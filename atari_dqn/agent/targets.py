@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 from jaxtyping import Float
 from torch import Tensor
@@ -57,19 +57,20 @@ class MunchausenTarget:
     """Soft value under the target network's softmax policy, plus its clipped log-probability.
 
     With n-step returns the bonus is that of the first step. Vieillard et al. (2020), eq. 2; α is `scale`, τ
-    is `temperature` and l₀ is `lowest`.
+    is `temperature` and l₀ is `lowest`. The log-probability is that of the target network, as in the paper,
+    or of the online one (`bonus_of`).
     """
 
     scale: float
     temperature: float
     lowest: float
+    bonus_of: Literal["target", "online"] = "target"
 
     def __call__(
         self, batch: Minibatch, online: QNetwork, target: QNetwork, rng: Rng, num_quantiles: int | None = None
     ) -> Bootstrap:
         """Compute the terms of each transition's soft target."""
-        del online
-        q_tm1 = target.q_values(batch.s_tm1, rng)
+        q_tm1 = (online if self.bonus_of == "online" else target).q_values(batch.s_tm1, rng)
         next_t, q_t = target.distribution_and_q_values(batch.s_t, rng, num_quantiles=num_quantiles)
         bonus = rules.munchausen_bonus(
             rules.scaled_log_policy(q_tm1, self.temperature),

@@ -194,6 +194,7 @@ def _target_rule(spec: Spec) -> TargetRule:
             scale=given(spec.learner.munchausen_scale),
             temperature=given(spec.learner.munchausen_temperature),
             lowest=given(spec.learner.munchausen_lowest),
+            bonus_of=given(spec.learner.munchausen_network),
         )
     if spec.replay.kind == "rollouts":
         return return_target

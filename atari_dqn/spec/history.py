@@ -34,6 +34,7 @@ ADDED: dict[str, Scalar] = {
     "learner.updates_per_period": 1,
     "learner.target_rate": 1.0,
     "learner.acting_network": "online",
+    "learner.munchausen_network": "target",
     "optimizer.weight_decay": 0.0,
     "checkpoint.period_frames": 1_000_000,
     "checkpoint.period_seconds": 600.0,
@@ -72,6 +73,7 @@ LEFT_OUT_OF_DIGESTS = frozenset(
         "learner.updates_per_period",
         "learner.target_rate",
         "learner.acting_network",
+        "learner.munchausen_network",
         "optimizer.weight_decay",
     }
 )

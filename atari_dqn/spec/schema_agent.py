@@ -257,6 +257,9 @@ class Learner:
     """Temperature τ of the soft policy. 0.03 in Vieillard et al. (2020)."""
     munchausen_lowest: Annotated[float | None, Within(-1e9, 0.0), When("toggles.munchausen", True)]
     """Lower bound l₀ to which τ ln π is clipped. −1 in Vieillard et al. (2020)."""
+    munchausen_network: Annotated[Literal["target", "online"] | None, When("toggles.munchausen", True)]
+    """The network whose policy π gives the log-probability: `target` in Vieillard et al. (2020), `online` in
+    the code of Clark et al. (2024)."""
 
 
 @dataclass(frozen=True, kw_only=True)

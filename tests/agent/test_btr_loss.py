@@ -1,6 +1,7 @@
 """BTR's loss, Munchausen-IQN with n-step returns, against loops in double precision."""
 
 import math
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -44,10 +45,12 @@ def log_policy(q: np.ndarray) -> np.ndarray:
     return np.array([value / TAU - largest - math.log(total) for value in q])
 
 
-def loss_in_a_loop(online: FixedNetwork, target: FixedNetwork, batch: Minibatch, row: int) -> float:
+def loss_in_a_loop(
+    online: FixedNetwork, target: FixedNetwork, bonus_of: FixedNetwork, batch: Minibatch, row: int
+) -> float:
     """Return the loss of one transition: Vieillard et al. (2020), eq. 2; Dabney et al. (2018b), eq. 3."""
     a = int(batch.a_tm1[row])
-    bonus = ALPHA * min(0.0, max(LOWEST, TAU * log_policy(target.q_tm1[row].double().numpy())[a]))
+    bonus = ALPHA * min(0.0, max(LOWEST, TAU * log_policy(bonus_of.q_tm1[row].double().numpy())[a]))
     log_pi = log_policy(target.q_t[row].double().numpy())
     targets = []
     for j in range(TARGETS):
@@ -65,7 +68,10 @@ def loss_in_a_loop(online: FixedNetwork, target: FixedNetwork, batch: Minibatch,
     return loss
 
 
-def test_loss_of_btr_is_that_of_the_papers_in_double_precision() -> None:
+@pytest.mark.parametrize("bonus_of", ["target", "online"])
+def test_loss_of_btr_is_that_of_the_papers_in_double_precision(
+    bonus_of: Literal["target", "online"],
+) -> None:
     generator = torch.Generator().manual_seed(0)
     online, target = FixedNetwork(generator), FixedNetwork(generator)
     frames = torch.zeros(B, 4, 36, 36, dtype=torch.uint8)
@@ -76,13 +82,14 @@ def test_loss_of_btr_is_that_of_the_papers_in_double_precision() -> None:
         weight=weight, index=torch.arange(B),
     )  # fmt: skip
     loss = TDLoss(
-        target_rule=MunchausenTarget(scale=ALPHA, temperature=TAU, lowest=LOWEST),
+        target_rule=MunchausenTarget(scale=ALPHA, temperature=TAU, lowest=LOWEST, bonus_of=bonus_of),
         distribution_loss=quantile_loss,
         num_quantiles=N,
         num_target_quantiles=TARGETS,
     )
     found = loss(batch, online, target, generator)
-    expected = [loss_in_a_loop(online, target, batch, row) for row in range(B)]
+    bonus_network = {"target": target, "online": online}[bonus_of]
+    expected = [loss_in_a_loop(online, target, bonus_network, batch, row) for row in range(B)]
     assert found.priorities.tolist() == pytest.approx(expected, rel=1e-5)
     assert found.loss.tolist() == pytest.approx(
         [a * float(b) for a, b in zip(expected, weight, strict=True)], rel=1e-5

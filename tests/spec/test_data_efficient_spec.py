@@ -98,7 +98,9 @@ def test_keys_change_a_digest_only_where_they_are_used(write_spec) -> None:
     assert spec_digest(load_spec(write_spec(), ["learner.target_rate=0.5"]).spec) != plain
 
 
-@pytest.mark.parametrize("name", ["atari100k_der", "spr", "bbf_rr2", "btr", "btr_ln", "dopamine_rainbow"])
+@pytest.mark.parametrize(
+    "name", ["atari100k_der", "spr", "bbf_rr2", "btr", "btr_ln", "dopamine_rainbow", "r2d2"]
+)
 def test_importance_weights_are_divided_as_in_the_published_code(name: str) -> None:
     replay = load_spec(RUNS / f"{name}.toml").spec.replay
     assert replay.weight_maximum == "minibatch"

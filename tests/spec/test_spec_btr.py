@@ -41,6 +41,11 @@ def test_btr_does_not_anneal_the_exponent_of_its_weights() -> None:
     assert replay.alpha == replay.beta_start == replay.beta_end == 0.2
 
 
+@pytest.mark.parametrize(("name", "network"), [("btr", "online"), ("btr_ln", "online"), ("m_iqn", "target")])
+def test_bonus_of_munchausen_is_of_the_network_of_the_published_code(name: str, network: str) -> None:
+    assert btr(name).learner.munchausen_network == network
+
+
 def test_network_of_btr_has_as_many_weights_as_the_paper_says() -> None:
     # 2.91 million; the σ of noisy layers, one for each weight, are not counted there
     shape = replace(network_shape(btr(), 18), noisy=False)

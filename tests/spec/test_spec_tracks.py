@@ -32,7 +32,7 @@ def test_track_a_gives_every_key_that_applies_but_game_and_seed():
     of_other_parts |= {
         *(f"distribution.{leaf}" for leaf in ("num_atoms", "v_min", "v_max", "num_quantiles")),
         *(f"distribution.num_{leaf}fractions" for leaf in ("", "target_", "policy_")),
-        *(f"learner.munchausen_{leaf}" for leaf in ("scale", "temperature", "lowest")),
+        *(f"learner.munchausen_{leaf}" for leaf in ("scale", "temperature", "lowest", "network")),
         *("learner.shift_pixels", "learner.intensity_scale"),
         *("network.width", "network.noisy_sigma", "network.shared_hidden"),
         *("learner.self_prediction_steps", "learner.self_prediction_weight"),

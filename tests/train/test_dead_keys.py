@@ -343,6 +343,7 @@ CHANGES = {
     "learner.redo_threshold": to("learner.redo_threshold=0.1", *REDO),
     "learner.munchausen_scale": to("learner.munchausen_scale=0.5", *MUNCHAUSEN),
     "learner.munchausen_temperature": to("learner.munchausen_temperature=0.1", *MUNCHAUSEN),
+    "learner.munchausen_network": to("learner.munchausen_network=online", *MUNCHAUSEN),
     "learner.munchausen_lowest": to("learner.munchausen_lowest=-0.001", *MUNCHAUSEN),
     "optimizer.kind": to("optimizer.kind=adam"),
     "optimizer.learning_rate": to("optimizer.learning_rate=0.001"),
