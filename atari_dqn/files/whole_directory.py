@@ -47,7 +47,11 @@ def _make_locked(path: Path) -> tuple[Path, int]:
     while True:
         partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
         partial.mkdir()
-        lock = _lock(partial)
+        try:
+            lock = _lock(partial)
+        except BaseException:
+            partial.rmdir()
+            raise
         # another process may have removed it before it was locked
         if lock is not None and exists(partial):
             return partial, lock
@@ -59,13 +63,16 @@ def _lock(directory: Path) -> int | None:
     """Lock a directory and return the descriptor; None if another process has locked it or it is missing."""
     try:
         descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    except OSError:
+    except FileNotFoundError:
         return None
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    except BlockingIOError:
         os.close(descriptor)
         return None
+    except BaseException:
+        os.close(descriptor)
+        raise
     return descriptor
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import fcntl
+import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -24,14 +25,20 @@ _MOST_BYTES = 4096
 @contextmanager
 def locked(run: Path) -> Iterator[None]:
     """Lock a run for writing; raise `UserError` while another (living) process holds it."""
-    path = _file(run)
-    with writing(path):
-        file = path.open("ab", buffering=0)
-    with file:
-        with writing(path):
-            _lock(run, file, fcntl.LOCK_EX)
+    with _locked_file(run, _file(run)) as file:
         _leave_name(file)
         yield
+
+
+def _locked_file(run: Path, path: Path) -> IO[bytes]:
+    """Open and lock the file at a path; again if a takeover has removed it before it was locked."""
+    while True:
+        with writing(path), ExitStack() as stack:
+            file = stack.enter_context(path.open("ab", buffering=0))
+            _lock(run, file, fcntl.LOCK_EX)
+            if exists(path) and os.path.samestat(path.stat(), os.fstat(file.fileno())):
+                stack.pop_all()
+                return file
 
 
 def _leave_name(file: IO[bytes]) -> None:

@@ -99,11 +99,11 @@ def _own_scores(run: RunDirectory) -> Iterator[RecordedScore]:
     }
     path = run.tables / "eval_log.csv"
     text = whole_lines(path).decode(errors="replace")
-    for row in csv.DictReader(io.StringIO(text)):
-        try:
-            values = _row_values(row)
-        except (KeyError, TypeError, ValueError) as error:
-            raise DamagedError(f"{path}: cannot be read as a table of scores: {error}") from error
+    try:
+        rows = [(row, _row_values(row)) for row in csv.DictReader(io.StringIO(text))]
+    except (csv.Error, KeyError, TypeError, ValueError) as error:
+        raise DamagedError(f"{path}: cannot be read as a table of scores: {error}") from error
+    for row, values in rows:
         event = played.get((values["step"], row["protocol"]), LoggedEvent(kind="", step=0))
         games = {name: event.data.get(name) for name in ("returns", "lengths_frames")}
         score = {**values, **games, "protocol": protocols.get(row["protocol"])}

@@ -83,7 +83,7 @@ class SiteWorkers:
             if not self._site.has_room() or len(self.running) == self._jobs:
                 break
             self._site.start(member, self._observer)
-        if free and not self.running and not self._observer.leases:
+        if free and not self.running and all(map(self._observer.is_stale, self._observer.leases)):
             raise UserError(f"{free[0].name} does not fit: {self._site.lacking(free[0])}; see --plan")
 
     def stop(self, names: Collection[str]) -> None:

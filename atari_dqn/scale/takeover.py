@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from atari_dqn.errors import UserError
-from atari_dqn.files.atomic import is_file, writing
+from atari_dqn.files.atomic import fsync_file, is_file, writing
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.leases.lease import Lease
 from atari_dqn.run.leases.owner import Owner, start_time
@@ -79,6 +79,7 @@ def _replace_by_copy(path: Path) -> None:
     partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
     try:
         shutil.copyfile(path, partial)
+        fsync_file(partial)  # its checkpoints rely on its length
         partial.replace(path)
     except BaseException:
         partial.unlink(missing_ok=True)

@@ -39,7 +39,9 @@ def training_process(
     environment = {**os.environ, **lease_environment(held), **_threads(placement.threads)}
     command = [*_DQN, *_words(folder, member, placement.device)]
     path = folder.output(member.name)
-    with writing(path), path.open("ab") as output, _on_cores(placement.cores):
+    with writing(path):
+        output = path.open("ab")
+    with output, _on_cores(placement.cores):
         process = subprocess.Popen(  # noqa: S603 - no shell
             command,
             stdin=subprocess.DEVNULL,

@@ -21,6 +21,7 @@ from atari_dqn.evaluation.traces import Tracer
 from atari_dqn.files.atomic import prepare_folder
 from atari_dqn.record.recorder import median_game, recording_of, source_of
 from atari_dqn.record.recording import Recording, VideoOptions, recording_bytes, save_recording
+from atari_dqn.run.checkpoint.catalog import named_step
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.scores import EvaluationEpisode, score_protocol
 from atari_dqn.spec.schema import Spec
@@ -143,7 +144,9 @@ class EvaluationVideos:
             self._notify("video", f"not rendered in time: {_name(path)}; {_remedy(path)}")
 
     def _pending(self) -> list[Path]:
-        recordings = sorted(self._run.videos.glob("step_?????????.json"))
+        recordings = sorted(
+            path for path in self._run.videos.glob("step_*.json") if named_step(path.stem) >= 0
+        )
         return [
             path for path in recordings if path not in self._failed and not path.with_suffix(".mp4").exists()
         ]

@@ -9,7 +9,7 @@ from exported import export
 from tiny import CPU, TINY_CATCH, run
 
 import atari_dqn as dqn
-from atari_dqn.errors import UserError
+from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.evaluation.frozen_agent import load_frozen
 from atari_dqn.spec.errors import SpecError
 from atari_dqn.spec.loader import load_spec
@@ -49,6 +49,13 @@ def test_a_row_that_is_being_written_is_left_out(trained: Path, tmp_path: Path) 
     with (tmp_path / "run" / "eval_log.csv").open("a") as file:
         file.write("301,12")
     assert dqn.Run(tmp_path / "run").tables["eval_log"].equals(before)
+
+
+def test_scores_with_a_cell_that_csv_cannot_read_are_damage(trained: Path, tmp_path: Path) -> None:
+    path = Path(shutil.copytree(trained, tmp_path / "run", symlinks=True)) / "eval_log.csv"
+    path.write_bytes(path.read_bytes() + b"300,\r1200" + b"9" * 200_000 + b"\n")
+    with pytest.raises(DamagedError, match=r"eval_log\.csv: cannot be read as a table of scores"):
+        _ = dqn.Run(tmp_path / "run").scores
 
 
 def test_an_archive_is_opened_as_its_run(trained: Path, tmp_path: Path) -> None:

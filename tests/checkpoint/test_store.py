@@ -1,3 +1,4 @@
+import errno
 import json
 import os
 import pickle
@@ -14,8 +15,10 @@ from states import training_state
 
 from atari_dqn.errors import DamagedError, DiskFullError, UserError
 from atari_dqn.files.atomic import sha256_of_file
+from atari_dqn.run.checkpoint import stages
 from atari_dqn.run.checkpoint.manifest import sealed, verify
-from atari_dqn.run.checkpoint.rewind import rewind
+from atari_dqn.run.checkpoint.reconcile import checkpoint_directories, reconcile
+from atari_dqn.run.checkpoint.rewind import later_checkpoints, rewind
 from atari_dqn.run.checkpoint.state_files import read_agent
 from atari_dqn.run.checkpoint.state_tree import tree_digest
 from atari_dqn.run.checkpoint.store import CheckpointStore, load_checkpoint
@@ -28,6 +31,10 @@ def save(store: CheckpointStore, step: int, score: float | None = None, **bookke
 @pytest.fixture
 def store(tmp_path: Path) -> CheckpointStore:
     return CheckpointStore(tmp_path / "checkpoints", keep_last=1)
+
+
+def raise_no_space(*_: object) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
 
 
 def names(folder: Path) -> list[str]:
@@ -89,6 +96,41 @@ def test_copy_of_a_checkpoint_in_place_of_a_link_becomes_a_link(
     save(CheckpointStore(copy), 2)
     links = {name: str((copy / name).readlink()) for name in ("latest", "best")}
     assert links == {"latest": "step_000000002", "best": "step_000000001"}
+
+
+def test_checkpoint_after_a_billion_steps_is_the_newest(store: CheckpointStore) -> None:
+    save(store, 900_000_000, 9.0)
+    save(store, 1_000_000_000)
+    found = reconcile(store.folder)
+    assert [entry.step for entry in found.entries] == [900_000_000, 1_000_000_000]
+    assert checkpoint_directories(store.folder)[-1].name == "step_1000000000"
+
+
+def test_catalog_lost_with_a_checkpoint_after_a_billion_steps_names_it(store: CheckpointStore) -> None:
+    save(store, 900_000_000, 9.0)
+    save(store, 1_000_000_000)
+    (store.folder / "catalog.json").unlink()
+    (store.latest() / "manifest.json").write_text("none")
+    assert reconcile(store.folder).lost == store.folder / "step_1000000000"
+
+
+def test_going_back_removes_a_checkpoint_after_a_billion_steps(store: CheckpointStore) -> None:
+    save(store, 900_000_000, 9.0)
+    save(store, 1_000_000_000)
+    assert [path.name for path in later_checkpoints(store, 900_000_000)] == ["step_1000000000"]
+
+
+def test_checkpoint_that_the_catalog_could_not_list_goes_with_the_next_one(
+    store: CheckpointStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save(store, 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(stages, "add_to_catalog", raise_no_space)
+        with pytest.raises(DiskFullError):
+            save(store, 2)
+    assert "step_000000002" in names(store.folder)
+    save(store, 3)
+    assert names(store.folder) == ["catalog.json", "latest", "step_000000003"]
 
 
 def test_of_equal_scores_the_earliest_is_best(store: CheckpointStore) -> None:

@@ -76,6 +76,21 @@ def test_process_that_has_ended_is_not_named_while_a_reader_holds_the_lock(
         pass
 
 
+def test_lock_of_a_file_that_was_replaced_meanwhile_is_taken_again(
+    run: RunDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flock = fcntl.flock
+
+    def replaced_first(file: object, kind: int) -> None:
+        flock(file, kind)  # type: ignore[arg-type]
+        (run.path / ".lock").unlink()
+        monkeypatch.undo()
+
+    monkeypatch.setattr("fcntl.flock", replaced_first)
+    with run.locked(), pytest.raises(UserError, match="is being run by another process"), run.locked():
+        pass
+
+
 def test_full_disk_does_not_prevent_a_lock(run: RunDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
     def no_space(_: object) -> bytes:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -1,3 +1,4 @@
+import errno
 import fcntl
 import json
 import os
@@ -172,6 +173,18 @@ def test_start_leaves_the_directory_of_a_living_one(tmp_path: Path) -> None:
     RunDirectory.create(tmp_path / "run", "", "0" * 64, {})
     os.close(descriptor)
     assert path.exists()
+
+
+def test_directory_that_cannot_be_locked_is_an_error_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_locks(*_: object) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr("fcntl.flock", no_locks)
+    with pytest.raises(OSError, match="No locks available"), whole_directory(tmp_path / "run", holds=()):
+        pass
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("name", [".other.0badcafe.partial", ".run.partial", ".run.0badcafg.partial"])

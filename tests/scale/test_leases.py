@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from atari_dqn.run.leases import lease
 from atari_dqn.run.leases.guard import LOST_EXIT_CODE, guard_in, lease_environment
 from atari_dqn.run.leases.lease import HeldLease, Lease, LeaseFolder, holds, read_lease
 from atari_dqn.run.leases.observer import LeaseObserver
@@ -140,6 +141,16 @@ def test_a_heartbeat_is_flushed_for_other_hosts(leases: LeaseFolder, monkeypatch
     monkeypatch.setattr(os, "fsync", lambda descriptor: flushed.append(os.fstat(descriptor).st_ino))
     held.beat()
     assert flushed == [held.path.stat().st_ino]
+
+
+def test_a_lease_that_cannot_be_read_for_a_moment_is_still_held(
+    leases: LeaseFolder, monkeypatch: pytest.MonkeyPatch
+):
+    held = leases.take("pong", HERE)
+    assert held is not None
+    answers = iter([None, read_lease(held.path)])
+    monkeypatch.setattr(lease, "read_lease", lambda path: next(answers))
+    assert held.is_held()
 
 
 def test_an_owner_that_lost_its_lease_does_not_release_that_of_the_thief(leases: LeaseFolder):

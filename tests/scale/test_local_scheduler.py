@@ -170,6 +170,13 @@ def test_a_run_that_can_never_fit_ends_the_command(opened: Opened):
         scheduler(opened, cores=[]).run(opened.record.members)
 
 
+def test_a_run_that_can_never_fit_ends_the_command_also_if_another_hosts_run_left_its_lease(opened: Opened):
+    done, waiting = opened.record.members[:2]
+    assert opened.folder.leases.take(done.name, ELSEWHERE, period_seconds=0.1) is not None
+    with pytest.raises(UserError, match="does not fit"):
+        scheduler(opened, cores=()).run([waiting])
+
+
 def test_an_error_of_the_disk_ends_the_command_after_the_others_have_stopped(
     opened: Opened, monkeypatch: pytest.MonkeyPatch
 ):

@@ -4,10 +4,12 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
 
+from atari_dqn.errors import UserError
 from atari_dqn.machine.hardware import find_hardware
 from atari_dqn.run.leases.lease import HeldLease
 from atari_dqn.run.leases.observer import LeaseObserver
@@ -215,13 +217,33 @@ def test_a_task_that_waits_for_a_worker_of_ray_is_cancelled_when_it_is_stopped(p
     assert place.begin(0)
 
 
+def wait_for_a_heartbeat(folder: SweepFolder, name: str) -> None:
+    until = time.monotonic() + 5
+    while folder.commands.current()[name].heartbeat < 2:
+        assert time.monotonic() < until, "nothing renews the lease"
+        time.sleep(0.02)
+
+
 def test_the_leases_of_a_command_are_renewed_and_go_with_it(tmp_path: Path):
     folder = SweepFolder(tmp_path)
     folder.create()
     with command_leases(folder, 0.02) as commands:
-        name = commands.take()
-        until = time.monotonic() + 5
-        while folder.commands.current()[name].heartbeat < 2:
-            assert time.monotonic() < until, "nothing renews the lease"
-            time.sleep(0.02)
+        wait_for_a_heartbeat(folder, commands.take())
     assert folder.commands.current() == {}
+
+
+def test_the_leases_of_a_command_are_renewed_again_after_the_disk_has_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    folder, beat, failed = SweepFolder(tmp_path), HeldLease.beat, Event()
+
+    def beat_after_a_failure(held: HeldLease) -> bool:
+        if failed.is_set():
+            return beat(held)
+        failed.set()
+        raise UserError("cannot write: input/output error")
+
+    folder.create()
+    monkeypatch.setattr(HeldLease, "beat", beat_after_a_failure)
+    with command_leases(folder, 0.02) as commands:
+        wait_for_a_heartbeat(folder, commands.take())

@@ -34,6 +34,16 @@ def test_a_file_that_was_cut_back_begins_anew(tmp_path: Path) -> None:
     assert file.new_lines() == ["a"]
 
 
+def test_a_file_that_was_cut_back_and_has_grown_again_begins_anew(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_text("a\nb\n")
+    file = GrowingFile(path)
+    file.new_lines()
+    path.write_text("a\nc\nd\n")
+    assert file.new_lines() is None
+    assert file.new_lines() == ["a", "c", "d"]
+
+
 def test_a_file_that_is_not_there_yet_has_no_lines(tmp_path: Path) -> None:
     assert GrowingFile(tmp_path / "log").new_lines() == []
 

@@ -123,6 +123,13 @@ def test_a_plan_starts_and_writes_nothing(tune: Tune, tmp_path: Path):
     assert [path.name for path in tmp_path.iterdir()] == ["mine.toml"]
 
 
+def test_what_a_killed_first_write_left_does_not_keep_a_tune_from_its_folder(tune: Tune, tmp_path: Path):
+    (tmp_path / "mine.toml").write_text(TEXT)
+    (tmp_path / "outputs/mine").mkdir(parents=True)
+    (tmp_path / "outputs/mine/.tune.json.0badcafe.partial").touch()
+    assert tune("mine.toml", "--plan").code == 0
+
+
 BAD = {
     ("nothing",): "nothing: no such file; expected a tune file, the folder of a tune, or the name of a ship",
     (".",): ".: is not the folder of a tune; expected a tune file, or a folder it was begun in",

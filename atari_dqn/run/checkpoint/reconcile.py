@@ -16,7 +16,7 @@ from typing import Any
 from atari_dqn.errors import DamagedError
 from atari_dqn.files.atomic import is_file
 from atari_dqn.run.checkpoint.bookkeeping import check_bookkeeping
-from atari_dqn.run.checkpoint.catalog import CATALOG, CatalogEntry, checkpoint_name, read_catalog
+from atari_dqn.run.checkpoint.catalog import CATALOG, CatalogEntry, checkpoint_name, named_step, read_catalog
 from atari_dqn.run.checkpoint.manifest import MANIFEST, read_manifest, verify
 from atari_dqn.run.scores import EvaluationScore
 
@@ -38,12 +38,12 @@ def reconcile(folder: Path) -> Reconciled:
     listed, damage = _listed(folder)
     directories = checkpoint_directories(folder)
     entries = dict(_entries_of_manifests(directories, {entry.path: entry for entry in listed}))
-    newest = max(entries, default="")
+    newest = max(map(named_step, entries), default=-1)
     missing = [entry for entry in listed if entry.path not in entries]
-    entries.update({entry.path: entry for entry in missing if entry.path > newest})
+    entries.update({entry.path: entry for entry in missing if entry.step > newest})
     remarks = [damage] if damage else [*_disagreements(listed, entries)]
     return Reconciled(
-        entries=tuple(entries[name] for name in sorted(entries)),
+        entries=tuple(entries[name] for name in sorted(entries, key=named_step)),
         remarks=tuple(remarks),
         lost=_lost(folder, newest) if damage else None,
     )
@@ -51,7 +51,8 @@ def reconcile(folder: Path) -> Reconciled:
 
 def checkpoint_directories(folder: Path) -> list[Path]:
     """Return every directory that has a checkpoint's name and a manifest, oldest first."""
-    return sorted(path for path in folder.glob("step_*") if is_file(path / MANIFEST))
+    found = [path for path in folder.glob("step_*") if is_file(path / MANIFEST)]
+    return sorted(found, key=lambda path: named_step(path.name))
 
 
 def is_intact(checkpoint: Path) -> bool:
@@ -149,11 +150,11 @@ def _disagreements(listed: list[CatalogEntry], entries: dict[str, CatalogEntry])
         yield f"{path} does not exist, but {CATALOG} listed it; the entry is removed"
 
 
-def _lost(folder: Path, newest_entry: str) -> Path | None:
+def _lost(folder: Path, newest_entry: int) -> Path | None:
     """Return the newest checkpoint by its name or the `latest` link, if it is newer than the newest entry."""
     names = [path.name for path in folder.glob("step_*")]
     latest = folder / "latest"
     if latest.is_symlink():
         names.append(latest.readlink().name)
-    newest = max(names, default="")
-    return folder / newest if newest > newest_entry else None
+    newest = max(names, key=named_step, default="")
+    return folder / newest if named_step(newest) > newest_entry else None

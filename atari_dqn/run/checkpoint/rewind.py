@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from atari_dqn.errors import DamagedError, UserError
-from atari_dqn.run.checkpoint.catalog import CATALOG, checkpoint_name, write_catalog
+from atari_dqn.run.checkpoint.catalog import CATALOG, named_step, write_catalog
 from atari_dqn.run.checkpoint.reconcile import catalog_is_lost, checkpoint_directories, reconcile
 from atari_dqn.run.checkpoint.store import CheckpointStore
 from atari_dqn.run.leases.guard import check_lease
@@ -30,7 +30,7 @@ def refuse_lost_catalog(store: CheckpointStore) -> None:
 
 def later_checkpoints(store: CheckpointStore, step: int) -> list[Path]:
     """Return the checkpoints of steps after `step`, oldest first."""
-    return [path for path in checkpoint_directories(store.folder) if path.name > checkpoint_name(step)]
+    return [path for path in checkpoint_directories(store.folder) if named_step(path.name) > step]
 
 
 def rewind(store: CheckpointStore, step: int) -> tuple[str, ...]:

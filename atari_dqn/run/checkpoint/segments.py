@@ -29,7 +29,7 @@ from atari_dqn.run.checkpoint.state_tree import piece_digest
 FOLDER = "replay"
 LEVEL = 3
 """Compression level of zstandard: as fast as level 1 with files a tenth smaller; level 5 is much slower."""
-_NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
+_NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
 """Errors of a file system without hard links, or without more of them for this file."""
 _MOST_WINDOW_BYTES = 2**27
 """The largest window of a decompressor, more than `LEVEL` needs."""

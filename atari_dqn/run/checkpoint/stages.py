@@ -109,12 +109,15 @@ def update_links(folder: Path, newest: str) -> None:
 
 
 def prune(folder: Path, kept: Sequence[CatalogEntry]) -> None:
-    """Remove all other checkpoints, first from the catalog, then from the disk."""
-    entries = read_catalog(folder)
+    """Remove all other checkpoints, first from the catalog, then from the disk.
+
+    That includes one that the catalog does not list, because writing the catalog failed after the checkpoint.
+    """
     write_catalog(folder, kept)
-    for entry in entries:
-        if entry not in kept:
-            remove(folder / entry.path)
+    names = {entry.path for entry in kept}
+    for path in folder.glob("step_*"):
+        if path.name not in names:
+            remove(path)
 
 
 def remove(path: Path) -> None:

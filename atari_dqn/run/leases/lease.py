@@ -16,6 +16,7 @@ import json
 import os
 import re
 import secrets
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
@@ -36,6 +37,8 @@ STALE_HEARTBEATS = 3
 _FILE = re.compile(r"(?P<name>.+)\.(?P<generation>\d{1,9})\.lease")
 _HEADER = "{:012d} {:010d} {:020d}\n"
 _MOST_BYTES = 2**16
+_READ_TRIES = 5
+_READ_PAUSE_SECONDS = 0.2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +82,7 @@ class _Content(msgspec.Struct):
 
 
 def read_lease(path: Path) -> Lease | None:
-    """Read a lease; None if the file has been removed or is not a lease."""
+    """Read a lease; None if the file has been removed, is not a lease or cannot be read."""
     match = _FILE.fullmatch(path.name)
     try:
         header, _, content = read_regular(path, most_bytes=_MOST_BYTES).partition(b"\n")
@@ -148,8 +151,14 @@ class HeldLease:
 
 
 def holds(path: Path, token: str) -> bool:
-    """Return whether the lease in a file is still the one with this token, and the newest of its run."""
-    found = read_lease(path)
+    """Return whether the lease in a file is still the one with this token, and the newest of its run.
+
+    A file that is there but cannot be read, as when a disk fails for a moment, is read again for a second.
+    """
+    for _ in range(_READ_TRIES):
+        if (found := read_lease(path)) is not None or not os.path.lexists(path):
+            break
+        time.sleep(_READ_PAUSE_SECONDS)
     if found is None or found.token != token:
         return False
     return not os.path.lexists(path.with_name(replace(found, generation=found.generation + 1).file_name))

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from atari_dqn.files.atomic import exists, is_file
 from atari_dqn.machine.hardware import allocated_bytes
+from atari_dqn.run.checkpoint.catalog import named_step
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.leases.lease import LeaseFolder
 
@@ -86,7 +87,7 @@ class SweepFolder:
     def newest_checkpoint(self, name: str) -> str:
         """Return the name of the newest checkpoint of a member, from which it would resume; empty if none."""
         names = (path.name for path in self.run(name).checkpoints.glob("step_*"))
-        return max(names, default="")
+        return max(names, key=named_step, default="")
 
     def written_bytes(self, name: str) -> int:
         """Compute the disk space of the checkpoints of a member, 0 before it begins."""

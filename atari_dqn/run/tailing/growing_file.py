@@ -8,9 +8,12 @@ from typing import BinaryIO
 from atari_dqn.errors import DamagedError
 from atari_dqn.files.atomic import open_regular
 
-_MOST_BYTES = 2**28
-"""The largest number of bytes read at once, far more than a file of a run of 200 million frames."""
+_MOST_BYTES = 2**30
+"""The largest number of bytes read at once: three times the event log of a run of 23 billion frames with 256
+actors."""
 _MOST_LINE_BYTES = 2**20
+_COMPARED_BYTES = 64
+"""The end of what was read is compared with the file, which may have grown again after a truncation."""
 
 
 class GrowingFile:
@@ -24,7 +27,7 @@ class GrowingFile:
         self.path = path
         self._last_bytes = last_bytes
         self._offset = 0
-        self._incomplete = b""
+        self._incomplete = self._last_read = b""
 
     def new_lines(self) -> list[str] | None:
         """Return the new lines; None if the file was truncated and must be read from its beginning.
@@ -33,10 +36,10 @@ class GrowingFile:
         """
         try:
             with open_regular(self.path) as file:
-                length = file.seek(0, 2)
-                if length < self._offset:
-                    self._offset, self._incomplete = 0, b""
+                if not self._continues(file):
+                    self._offset, self._incomplete, self._last_read = 0, b"", b""
                     return None
+                length = file.seek(0, 2)
                 if self._offset == 0 and self._last_bytes is not None and length > 2 * self._last_bytes:
                     self._skip(file, length - self._last_bytes)
                 if length - self._offset > _MOST_BYTES:
@@ -48,8 +51,16 @@ class GrowingFile:
         except OSError as error:
             raise DamagedError(f"{self.path}: {(error.strerror or str(error)).lower()}") from error
         self._offset += len(data)
+        self._last_read = (self._last_read + data)[-_COMPARED_BYTES:]
         *whole, self._incomplete = (self._incomplete + data).split(b"\n")
         return [line.decode(errors="replace") for line in whole]
+
+    def _continues(self, file: BinaryIO) -> bool:
+        """Return whether the file still has, in front of the offset, what was read last."""
+        if file.seek(0, 2) < self._offset:
+            return False
+        file.seek(self._offset - len(self._last_read))
+        return file.read(len(self._last_read)) == self._last_read
 
     def _skip(self, file: BinaryIO, offset: int) -> None:
         """Read the first line, then skip to the first complete line after `offset`."""

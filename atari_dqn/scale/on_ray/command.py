@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from threading import Event, Lock, Thread
 
+from atari_dqn.errors import UserError
 from atari_dqn.run.leases.lease import HeldLease
 from atari_dqn.run.leases.owner import Owner
 from atari_dqn.run.sweep.folder import SweepFolder
@@ -52,7 +53,8 @@ class CommandLeases:
         while not self._is_closed.wait(self.period_seconds):
             with self._lock:
                 for held in self._held.values():
-                    held.beat()
+                    with suppress(OSError, UserError):  # in the next period the folder may answer again
+                        held.beat()
 
 
 @contextmanager

@@ -140,7 +140,11 @@ def recorded(tune: Tune, folder: TuneFolder, device: str) -> TuneRecord | None:
     if not path.is_dir():
         raise UserError(f"{path}: is not a folder; {_ELSEWHERE}")
     if not exists(folder.record):
-        if any(entry.name not in ("runs", ".lock") for entry in path.iterdir()):
+        leftover = f".{folder.record.name}."  # of a first write that was killed
+        if any(
+            entry.name not in ("runs", ".lock") and not entry.name.startswith(leftover)
+            for entry in path.iterdir()
+        ):
             raise UserError(f"{path}: holds other files; a tune begins in a folder of its own: {_ELSEWHERE}")
         return None
     before = read_tune_record(folder)

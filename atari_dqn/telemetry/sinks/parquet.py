@@ -39,7 +39,10 @@ class ParquetSink:
             data = (self._directory / f"{name}.csv").read_bytes()
             complete_rows = data[: data.rindex(b"\n") + 1]
             buffer = io.BytesIO()
-            typed(pl.read_csv(complete_rows, infer_schema_length=None), name).write_parquet(buffer)
+            # a fingerprint such as 1234e5678901 is no number
+            text = {column.name: pl.String for column in TABLES[name] if column.is_text}
+            table = pl.read_csv(complete_rows, infer_schema_length=None, schema_overrides=text)
+            typed(table, name).write_parquet(buffer)
             write_atomically(self._directory / FOLDER / f"{name}.parquet", buffer.getvalue())
 
 
