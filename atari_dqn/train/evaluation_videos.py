@@ -21,7 +21,7 @@ from atari_dqn.evaluation.traces import Tracer
 from atari_dqn.files.atomic import prepare_folder
 from atari_dqn.record.recorder import median_game, recording_of, source_of
 from atari_dqn.record.recording import Recording, VideoOptions, recording_bytes, save_recording
-from atari_dqn.run.checkpoint.catalog import named_step
+from atari_dqn.run.checkpoint.names import named_step
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.scores import EvaluationEpisode, score_protocol
 from atari_dqn.spec.schema import Spec

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from atari_dqn.run.checkpoint.catalog import checkpoint_name
 from atari_dqn.run.checkpoint.manifest import read_manifest
+from atari_dqn.run.checkpoint.names import checkpoint_name
 from atari_dqn.run.checkpoint.store import CheckpointStore
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.logged_events import LoggedEvent, logged_events

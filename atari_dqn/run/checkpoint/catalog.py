@@ -5,7 +5,6 @@ The catalog is an index of the manifests and contains a digest of itself; `recon
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
@@ -17,6 +16,7 @@ import msgspec
 from atari_dqn.errors import DamagedError
 from atari_dqn.files.atomic import write_json_atomically
 from atari_dqn.files.documents import parse_json, read_run_file
+from atari_dqn.run.checkpoint.names import checkpoint_name
 from atari_dqn.run.checkpoint.seal import sealed
 
 CATALOG = "catalog.json"
@@ -47,20 +47,6 @@ class _Document:
 
     schema_version: int
     entries: list[CatalogEntry]
-
-
-def checkpoint_name(step: int) -> str:
-    """Return the name of the directory of a checkpoint."""
-    return f"step_{step:09d}"
-
-
-def named_step(name: str) -> int:
-    """Return the step in the name of a checkpoint's directory, by which they are ordered; −1 if it has none.
-
-    Names are not ordered by their letters: after a billion steps they have more than nine digits.
-    """
-    found = re.fullmatch(r"step_([0-9]{9,18})", name)
-    return int(found[1]) if found else -1
 
 
 def read_catalog(folder: Path) -> list[CatalogEntry]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from atari_dqn.errors import DamagedError, UserError
-from atari_dqn.run.checkpoint.catalog import CATALOG, named_step, write_catalog
+from atari_dqn.run.checkpoint.catalog import CATALOG, write_catalog
+from atari_dqn.run.checkpoint.names import named_step
 from atari_dqn.run.checkpoint.reconcile import catalog_is_lost, checkpoint_directories, reconcile
 from atari_dqn.run.checkpoint.store import CheckpointStore
 from atari_dqn.run.leases.guard import check_lease

@@ -20,9 +20,10 @@ from atari_dqn.formatting import size
 from atari_dqn.replay.rows import RingRows
 from atari_dqn.run.checkpoint import stages
 from atari_dqn.run.checkpoint.background_work import BackgroundWork
-from atari_dqn.run.checkpoint.catalog import CatalogEntry, checkpoint_name, entries_to_keep, read_catalog
+from atari_dqn.run.checkpoint.catalog import CatalogEntry, entries_to_keep, read_catalog
 from atari_dqn.run.checkpoint.layout import layout_of_rest
 from atari_dqn.run.checkpoint.manifest import MANIFEST, now, replace_bookkeeping, verify
+from atari_dqn.run.checkpoint.names import checkpoint_name
 from atari_dqn.run.checkpoint.reconcile import checkpoint_directories
 from atari_dqn.run.checkpoint.row_saver import RowSaver
 from atari_dqn.run.checkpoint.segments import SavedRows

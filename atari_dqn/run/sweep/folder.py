@@ -16,7 +16,7 @@ from pathlib import Path
 
 from atari_dqn.files.atomic import exists, is_file
 from atari_dqn.machine.hardware import allocated_bytes
-from atari_dqn.run.checkpoint.catalog import named_step
+from atari_dqn.run.checkpoint.names import named_step
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.leases.lease import LeaseFolder
 

@@ -1,0 +1,21 @@
+"""The names of checkpoints' directories, which order them by step."""
+
+from __future__ import annotations
+
+import re
+
+_NAME = re.compile(r"step_([0-9]{9,18})")
+
+
+def checkpoint_name(step: int) -> str:
+    """Return the name of the directory of a checkpoint."""
+    return f"step_{step:09d}"
+
+
+def named_step(name: str) -> int:
+    """Return the step in the name of a checkpoint's directory, by which they are ordered; −1 if it has none.
+
+    The names themselves are not in order: after a billion steps they have more than nine digits.
+    """
+    found = _NAME.fullmatch(name)
+    return int(found[1]) if found else -1
