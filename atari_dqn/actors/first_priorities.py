@@ -16,7 +16,7 @@ from typing import Protocol
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Float32, Int64
+from jaxtyping import Bool, Float, Float32, Int64, Shaped
 from torch import Tensor
 
 from atari_dqn.agent.sequence_loss import Scale, mixed_priority, unchanged
@@ -53,6 +53,11 @@ class Windows:
 
 
 _COLUMNS = tuple(field.name for field in fields(Windows))
+
+
+def _windows_of(column: Shaped[np.ndarray, "R L"], length: int) -> Shaped[Tensor, "W {length}"]:
+    """Cut every window of `length` consecutive rows out of the columns of L environments."""
+    return torch.from_numpy(column).unfold(0, length, 1).flatten(0, 1)
 
 
 class SampleKind(Protocol):
@@ -143,11 +148,10 @@ class FirstPriorities:
         all_rows = {name: np.concatenate([self._open[name], rows[name]]) for name in _COLUMNS}
         self._open = {name: column[length:] for name, column in all_rows.items()}
         all_rows["q_max"] = np.concatenate([all_rows["q_max"], next_q_max[None]])
+        frames = {"q_max": self._kind.steps + 1}
         windows = Windows(
             **{
-                name: torch.from_numpy(column)
-                .unfold(0, self._kind.steps + (name == "q_max"), 1)
-                .flatten(0, 1)
+                name: _windows_of(column, frames.get(name, self._kind.steps))
                 for name, column in all_rows.items()
             }
         )

@@ -16,6 +16,9 @@ from atari_dqn.rng import restore_generator
 from atari_dqn.schedule import LinearSchedule
 from atari_dqn.types import StateDict
 
+_REMOVED, _LARGEST = 0.0, math.nan
+"""What stands for p^α of an index that was removed, and of one that has the largest priority so far."""
+
 
 class MakeTree(Protocol):
     """A constructor of trees of priorities."""
@@ -59,21 +62,20 @@ class PrioritizedSampler(Sampler):
         self._exponent = torch.zeros((), dtype=torch.float64, device=device)
         """−β at the frame of the latest `prepare`, on the device, where draws read it."""
         self._pending: dict[int, float] = {}
-        """p^α of the indices added or removed since the tree was last updated: 0 where one was removed, NaN
-        where it is the largest so far."""
+        """p^α of the indices added since the tree was last updated, `_REMOVED` or `_LARGEST`."""
         self._largest_added = 0.0
         """The largest p^α of the errors of added indices."""
 
     def add(self, indices: Int64[Tensor, "n"], error: Float[Tensor, "n"] | None = None) -> None:
         """Add indices with the priorities of their errors, or with the largest priority so far."""
-        powers = [math.nan] * len(indices) if error is None else self._powers(error)
+        powers = [_LARGEST] * len(indices) if error is None else self._powers(error)
         self._pending.update(zip(indices.tolist(), powers, strict=True))
         self.count += len(indices)
 
     def drop(self, indices: Int64[Tensor, "n"]) -> None:
         """Remove indices."""
         assert len(indices) <= self.count
-        self._pending.update(dict.fromkeys(indices.tolist(), 0.0))
+        self._pending.update(dict.fromkeys(indices.tolist(), _REMOVED))
         self.count -= len(indices)
 
     def indices_and_weights(
@@ -137,14 +139,14 @@ class PrioritizedSampler(Sampler):
         self._exponent.fill_(-self.beta.at(env_frames))
 
     def _powers(self, error: Float[Tensor, "n"]) -> list[float]:
-        """Compute p^α of errors; NaN, for the largest so far, where an error is not finite.
+        """Compute p^α of errors; `_LARGEST` where an error is not finite.
 
         Each is computed on its own, so that its rounding does not depend on how many are added at once: torch
         computes values that are contiguous in memory several at a time, to another last bit.
         """
         apart = torch.empty((len(error), 2), dtype=torch.float64)[:, 0]
         powers = torch.add(error.double(), self.priority_offset, out=apart).pow(self.alpha)
-        powers = powers.masked_fill(~powers.isfinite(), math.nan)
+        powers = powers.masked_fill(~powers.isfinite(), _LARGEST)
         self._largest_added = max([self._largest_added, *powers[~powers.isnan()].tolist()])
         found: list[float] = powers.tolist()
         return found

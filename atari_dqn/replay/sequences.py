@@ -57,6 +57,18 @@ def burn_in_begins(number: Int[np.ndarray, "*E"], *, burn_in: int, period: int) 
     return begins
 
 
+def states_written(steps: Int[np.ndarray, "E"], *, burn_in: int, period: int) -> Int[np.ndarray, "E"]:
+    """Count the steps k · period − burn-in, k ≥ 1, of episodes with so many steps: a burn-in begins there."""
+    written: np.ndarray = (steps - 1 + burn_in) // period
+    return written
+
+
+def states_used(steps: Int[np.ndarray, "E"], *, length: int, period: int) -> Int[np.ndarray, "E"]:
+    """Count the sequences with a burn-in: for k ≥ 1, the one before must end before the episode does."""
+    used: np.ndarray = np.maximum(0, (steps - length - 1) // period + 1)
+    return used
+
+
 def sequence_begins(
     number: Int[np.ndarray, "*E"], has_new: Bool[np.ndarray, "*E"], *, period: int
 ) -> Bool[np.ndarray, "*E"]:
@@ -138,18 +150,20 @@ class SequenceReplay(Replay[SequenceBatch]):
     def minibatch(self, index: Int64[Tensor, "B"], weight: Float[Tensor, "B"]) -> SequenceBatch:
         """Gather the sequences that begin at these indices."""
         ring, rows = self.ring, self.ring.ahead(index[:, None], self._positions)
-        first, earlier = self._rows_before, self._rows_before - self.burn_in
-        learned = rows[:, first:-1]
+        # | stack, with the previous action | burn-in | steps learned from | last frame |
+        first_learned = self._rows_before
+        begin = first_learned - self.burn_in
+        learned, previous = rows[:, first_learned:-1], rows[:, begin - 1 : -1]
         mask = ring.is_step[learned].cumprod(dim=1).bool()
-        belongs = torch.cat([self._belongs_before(rows[:, : first + 1]), mask], dim=1)
-        frames = rows.masked_fill(~belongs, ring.zero_index)[:, earlier - (ring.stack - 1) :]
-        before, follows = rows[:, earlier - 1 : -1], belongs[:, earlier - 1 : -1] & belongs[:, earlier:]
+        belongs = torch.cat([self._belongs_before(rows[:, : first_learned + 1]), mask], dim=1)
+        frames = rows.masked_fill(~belongs, ring.zero_index)[:, begin - (ring.stack - 1) :]
+        has_previous = belongs[:, begin - 1 : -1] & belongs[:, begin:]
         is_first = ring.start[index]
         return SequenceBatch(
             frames=ring.frame.index_select(0, frames.flatten()).view(*frames.shape, *ring.frame.shape[1:]),
-            last_action=ring.action[before].long().masked_fill(~follows, NO_ACTION),
-            last_reward=ring.reward[before].masked_fill(~follows, 0.0),
-            state=self._states_at(rows[:, earlier]).masked_fill(is_first[:, None], 0.0),
+            last_action=ring.action[previous].long().masked_fill(~has_previous, NO_ACTION),
+            last_reward=ring.reward[previous].masked_fill(~has_previous, 0.0),
+            state=self._states_at(rows[:, begin]).masked_fill(is_first[:, None], 0.0),
             is_first=is_first,
             mask=mask,
             a_tm1=ring.action[learned].long().masked_fill(~mask, 0),
@@ -221,10 +235,8 @@ class SequenceReplay(Replay[SequenceBatch]):
         assert self.states is not None
         begins = burn_in_begins(number, burn_in=self.burn_in, period=self.period)
         self.states.write(row, ~step.first & begins, state)
-        # An episode of `number` steps has written a state for each k ≥ 1 with k · period − burn-in < number,
-        # and has a sequence that uses it if (k − 1) · period + length < number.
-        written = (number - 1 + self.burn_in) // self.period
-        used = np.maximum(0, (number - self.length - 1) // self.period + 1)
+        written = states_written(number, burn_in=self.burn_in, period=self.period)
+        used = states_used(number, length=self.length, period=self.period)
         self.states.give_back(np.where(step.first, written - used, 0))
 
     def _states_at(self, rows: Int64[Tensor, "B"]) -> Float[Tensor, "B R"]:

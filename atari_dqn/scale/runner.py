@@ -15,6 +15,7 @@ from atari_dqn.run.leases.lease import PERIOD_SECONDS, HeldLease, Lease
 from atari_dqn.run.leases.owner import Owner
 from atari_dqn.run.sweep.failures import (
     KIND_OF_EXIT,
+    CrashCount,
     Failure,
     FailureKind,
     read_failure,
@@ -86,7 +87,7 @@ class Runner:
         recorded = read_failure(self.folder.failure(member.name))
         if recorded is not None and not self.folder.has_finished(member.name):
             return Outcome(kind="failed", failure=recorded)  # by another command, since this one began
-        crashes, newest = 0, self.folder.newest_checkpoint(member.name)
+        crash_count = CrashCount(self.folder.newest_checkpoint(member.name))
         while not self.stop.is_set():
             if self.folder.has_finished(member.name):
                 return Outcome(kind="finished")
@@ -97,8 +98,7 @@ class Runner:
             if not held.is_held():
                 return Outcome(kind="lost")
             held.set_process(0, 0)
-            before, newest = newest, self.folder.newest_checkpoint(member.name)
-            crashes = crashes + 1 if newest == before else 1
+            crashes = crash_count.add(self.folder.newest_checkpoint(member.name))
             ended = self._ended(member, code, crashes, start)
             if ended is not None:
                 return ended

@@ -4,6 +4,7 @@ import copy
 from dataclasses import dataclass
 from itertools import pairwise
 
+import numpy as np
 import pytest
 import torch
 from histories import BOUND, GAMMA, History
@@ -12,7 +13,13 @@ from hypothesis import strategies as st
 from tapes import CPU, EveryTransition, prioritized, sample_at
 
 from atari_dqn.replay.ring import FrameRing
-from atari_dqn.replay.sequences import SequenceReplay, sequence_ring_rows, state_slots
+from atari_dqn.replay.sequences import (
+    SequenceReplay,
+    sequence_ring_rows,
+    state_slots,
+    states_used,
+    states_written,
+)
 from atari_dqn.replay.states import StateTable
 from atari_dqn.replay.uniform import UniformSampler
 
@@ -222,3 +229,10 @@ def test_short_episodes_take_no_slots_of_the_states_of_a_long_one() -> None:
         history.play((event,))
         if number > 60:
             check_all(history, shape, replay)
+
+
+def test_states_of_the_documented_example_are_counted() -> None:
+    # T = 4 steps, a burn-in of 2 and a period of 2: burn-ins begin at steps 0, 2, 4 and 6 of an episode
+    steps = np.array([1, 2, 3, 4, 5, 6, 7])
+    assert states_written(steps, burn_in=2, period=2).tolist() == [1, 1, 2, 2, 3, 3, 4]
+    assert states_used(steps, length=4, period=2).tolist() == [0, 0, 0, 0, 1, 1, 2]

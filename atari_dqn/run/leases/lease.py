@@ -223,18 +223,15 @@ class LeaseFolder:
             try:
                 os.write(descriptor, lease.to_bytes())
                 os.fsync(descriptor)
-                os.link(partial, final)
-            except FileExistsError:
-                # a network file system may report its own success as a conflict, if the first answer was lost
-                if os.fstat(descriptor).st_nlink != 2:
-                    os.close(descriptor)
-                    return None
+                is_ours = _link(descriptor, partial, final)
             except BaseException:
                 os.close(descriptor)
                 raise
             finally:
                 partial.unlink(missing_ok=True)
-        return descriptor
+        if not is_ours:
+            os.close(descriptor)
+        return descriptor if is_ours else None
 
     def _follows(self, lease: Lease, over: Lease | None) -> bool:
         """Return whether a created lease is the newest, and follows an earlier one that did not change."""
@@ -251,6 +248,16 @@ class LeaseFolder:
             for entry in entries:
                 if _FILE.fullmatch(entry.name):
                     yield Path(entry.path)
+
+
+def _link(descriptor: int, partial: Path, final: Path) -> bool:
+    """Give the file of a descriptor its final name; return False if another file has it."""
+    try:
+        os.link(partial, final)
+    except FileExistsError:
+        # a network file system may report its own success as a conflict, if the first answer was lost
+        return os.fstat(descriptor).st_nlink == 2
+    return True
 
 
 def check_links(folder: Path) -> None:

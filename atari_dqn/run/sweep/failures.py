@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -48,6 +49,21 @@ class Failure(msgspec.Struct, frozen=True):
                 return "remove the cause; then --retry tries it again"
             case "crashed":
                 return "it crashed several times without any progress; --retry tries it again"
+
+
+@dataclass
+class CrashCount:
+    """Counts the crashes of a run in a row without a new checkpoint between them."""
+
+    newest: str
+    """The name of its newest checkpoint."""
+    count: int = 0
+
+    def add(self, newest: str) -> int:
+        """Count a crash, after which `newest` is the newest checkpoint; return the count."""
+        self.count = self.count + 1 if newest == self.newest else 1
+        self.newest = newest
+        return self.count
 
 
 def write_failure_record(path: Path, failure: Failure) -> None:

@@ -15,7 +15,7 @@ from atari_dqn.errors import UserError
 from atari_dqn.machine.hardware import disk_free_bytes
 from atari_dqn.run.leases.lease import Lease
 from atari_dqn.run.leases.observer import LeaseObserver
-from atari_dqn.run.sweep.failures import Failure, write_failure_record
+from atari_dqn.run.sweep.failures import CrashCount, Failure, write_failure_record
 from atari_dqn.run.sweep.folder import SweepFolder
 from atari_dqn.run.sweep.record import Member
 from atari_dqn.scale.on_ray.cluster import Cluster, Node, on
@@ -67,7 +67,7 @@ class RaySite:
         self._tasks: dict[str, Task] = {}
         self._silent: list[Task] = []
         """Tasks whose leases became stale, until Ray says how they ended."""
-        self._deaths: dict[str, tuple[str, int]] = {}
+        self._deaths: dict[str, CrashCount] = {}
         """How often the workers of a member have died since its newest checkpoint."""
         self._looked_at = time.monotonic()
         for node in nodes:
@@ -209,10 +209,7 @@ class RaySite:
     def _died(self, name: str, reason: str) -> Outcome:
         """Return the outcome of a member whose worker or node has died: it goes on, unless it never does."""
         newest = self._folder.newest_checkpoint(name)
-        before, count = self._deaths.get(name, (newest, 0))
-        count = count + 1 if before == newest else 1
-        self._deaths[name] = (newest, count)
-        if count < MOST_CRASHES:
+        if self._deaths.setdefault(name, CrashCount(newest)).add(newest) < MOST_CRASHES:
             self._report(f"{name}: its Ray worker or node has ended ({reason}); it goes on")
             return Outcome(kind="lost")
         failure = Failure(
