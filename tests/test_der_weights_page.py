@@ -23,6 +23,7 @@ EVALUATIONS = pl.DataFrame(
         "run": ["a", "b", "c", "d", "e"],
         "eval_type": ["final"] * 5,
         "mean_return": [1_000.0, 2_000.0, 9_000.0, 8_000.0, -20.0],
+        "frame_caps": [0, 0, 14, 0, 0],
     }
 )
 
@@ -40,7 +41,7 @@ def test_row_has_the_mean_weight_of_its_seeds() -> None:
     rows = list(table(forms_of(RUNS, EVALUATIONS)))
     assert rows[2:] == [
         "| road_runner | of the replay | 1,000 | 1,000 | 0.05 |",
-        "| road_runner | of the minibatch | 9,000 | 9,000 | 0.50 |",
+        "| road_runner | of the minibatch | 9,000 † | 9,000 | 0.50 |",
     ]
 
 

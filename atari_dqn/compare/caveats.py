@@ -43,7 +43,7 @@ def warnings_of(
 
 
 def warnings_over_games(
-    normalised: SharedGames, improved: SharedGames, without_human: Sequence[str]
+    scored: Sequence[Scored], normalised: SharedGames, improved: SharedGames, without_human: Sequence[str]
 ) -> Iterator[str]:
     """Yield the warnings about the human-normalised scores and the probabilities of improvement.
 
@@ -60,8 +60,23 @@ def warnings_over_games(
     if normalised.games:
         for game in without_human:
             yield f"{game}: the human-normalised scores are without it, because their table lacks it"
+    yield from _unequal_frames(scored, normalised)
     for game in sorted(_ILL_CONDITIONED.intersection(normalised.games)):
         yield f"{game}: human scores are close to random, so its normalised score means little"
+
+
+def _unequal_frames(scored: Sequence[Scored], shared: SharedGames) -> Iterator[str]:
+    for method in shared.methods:
+        of_method = [
+            (group, last)
+            for group, last, _ in scored
+            if group.method == method and group.game in shared.games
+        ]
+        frames = {group.game: last.env_frames for group, last in of_method}
+        late = max(group.runs[0].iteration_frames for group, _ in of_method)
+        if max(frames.values()) - min(frames.values()) >= late:
+            found = ", ".join(f"{game} {count:,}" for game, count in frames.items())
+            yield f"{method.label}: its human-normalised scores are after unequal numbers of frames ({found})"
 
 
 def _notes(about: str, shared: SharedGames) -> Iterator[str]:

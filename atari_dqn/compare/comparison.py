@@ -25,7 +25,7 @@ from atari_dqn.compare.contrast import Contrast, contrast
 from atari_dqn.compare.group import Group, Method, group_runs
 from atari_dqn.compare.group_score import GroupScore, group_score
 from atari_dqn.compare.load import load_runs
-from atari_dqn.compare.protocol_differences import ScoredGroup, protocol_differences
+from atari_dqn.compare.protocol_differences import ScoredGroup, obstacles
 from atari_dqn.compare.reference.studies import HumanRandom, human_random
 from atari_dqn.compare.references import ComparedReference, compared_references
 from atari_dqn.compare.selection import select_best, select_last
@@ -84,7 +84,7 @@ class Comparison:
     """The games of the aggregates."""
     aggregates: tuple[Aggregate, ...]
     improved_over: SharedGames
-    """The games of the improvements; methods whose protocol is not that of the first are left out."""
+    """The games of the improvements; methods of which no claim covers the first one too are left out."""
     improvements: tuple[Improvement, ...]
     protocols: Mapping[str, Protocol]
     """The protocols of the scores, by fingerprint."""
@@ -125,7 +125,7 @@ def compare(
     scores = _scores_by_method(results)
     normalisable = human_scores(scores, humans)
     normalised_over = shared_games(normalisable)
-    improved_over = _of_one_protocol(shared_games(scores), results)
+    improved_over = _of_one_claim(shared_games(scores), results)
     over_games = aggregates(normalisable, normalised_over, humans)
     protocols = dict(_protocols(results))
     scored = [(each.group, each.last, each.best) for each in results]
@@ -143,7 +143,7 @@ def compare(
         warnings=(
             *warnings_of(scored, protocols, at_frames),
             *warnings_over_games(
-                normalised_over, improved_over, [game for game in games if game not in humans]
+                scored, normalised_over, improved_over, [game for game in games if game not in humans]
             ),
         ),
     )
@@ -223,16 +223,16 @@ def _scores_by_method(results: Sequence[GroupResult]) -> dict[Method, dict[str, 
     return scores
 
 
-def _of_one_protocol(shared: SharedGames, results: Sequence[GroupResult]) -> SharedGames:
-    """Leave out the methods whose protocol on one of the games is not that of the first method."""
+def _of_one_claim(shared: SharedGames, results: Sequence[GroupResult]) -> SharedGames:
+    """Leave out the methods of which no claim covers the score on some game and that of the first method."""
     scored = {(each.group.method, each.group.game): (each.group, each.last) for each in results}
     left_out = dict(shared.left_out)
     for method in shared.methods[1:]:
         first = shared.methods[0]
-        found = [protocol_differences(scored[method, game], scored[first, game]) for game in shared.games]
+        found = [obstacles(scored[method, game], scored[first, game]) for game in shared.games]
         differences = dict.fromkeys(chain.from_iterable(found))
         if differences:
-            left_out[method] = f"its protocol is not that of {first.label}: {'; '.join(differences)}"
+            left_out[method] = f"its scores are not comparable with {first.label}: {'; '.join(differences)}"
     methods = tuple(method for method in shared.methods if method not in left_out)
     return replace(shared, methods=methods, left_out=left_out)
 

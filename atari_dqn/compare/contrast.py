@@ -1,6 +1,6 @@
 """Compare the scores of two groups on one game: identical, overlapping or separate intervals.
 
-Scores of different protocols are not compared.
+Scores of different tracks, frames or protocols are not compared.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from atari_dqn.compare.group import Group, Method
 from atari_dqn.compare.group_score import GroupScore
 from atari_dqn.compare.load import Evaluation, Run
-from atari_dqn.compare.protocol_differences import ScoredGroup, protocol_differences
+from atari_dqn.compare.protocol_differences import ScoredGroup, obstacles, protocol_differences
 
 Measured = tuple[int, str, int, str]
 """Frames, kind, number of episodes and mean return of an evaluation."""
@@ -38,11 +38,11 @@ class Contrast:
     """Whether the other group is the first of its game."""
     finding: str
     differences: tuple[str, ...] = ()
-    """The fields of the protocol that differ, if the finding is `NOT_COMPARED`."""
+    """What differs, if the finding is `NOT_COMPARED`: `obstacles`."""
 
     @property
     def statement(self) -> str:
-        """The finding, with the fields that differ."""
+        """The finding, with what differs."""
         return ": ".join(filter(None, (self.finding, "; ".join(self.differences))))
 
     def __str__(self) -> str:
@@ -53,9 +53,9 @@ class Contrast:
 def contrast(group: Group, last: GroupScore, earlier: Sequence[ScoredGroup]) -> Contrast | None:
     """Compare a group with the earlier groups of its game: with an identical one, or else with the first.
 
-    If the protocol of the first is another one, the finding is `NOT_COMPARED`. Return None for the first
-    group, and if one of the two has no interval or is not comparable because the frame cap truncated its
-    games.
+    If the first has another track, other frames or another protocol, the finding is `NOT_COMPARED`. Return
+    None for the first group, and if one of the two has no interval or is not comparable because the frame cap
+    truncated its games.
     """
     for place, (other, other_last) in enumerate(earlier):
         if identical(group.runs, other.runs) and not protocol_differences((group, last), (other, other_last)):
@@ -65,7 +65,7 @@ def contrast(group: Group, last: GroupScore, earlier: Sequence[ScoredGroup]) -> 
     first, first_last = earlier[0]
     if not (last.n and first_last.n and last.comparable and first_last.comparable):
         return None
-    differences = protocol_differences((group, last), (first, first_last))
+    differences = obstacles((group, last), (first, first_last))
     finding = NOT_COMPARED if differences else _intervals(last, first_last)
     if not finding:
         return None

@@ -1,4 +1,4 @@
-"""Find the fields in which the evaluation protocols of two groups differ."""
+"""Find what keeps the scores of two groups from one claim: tracks, frames, fields of their protocols."""
 
 from __future__ import annotations
 
@@ -21,6 +21,27 @@ _MAY_DIFFER = {
     "checkpoint",  # `current` and `last` are both the weights at the frame of the score
 }
 _CAP = "max_episode_frames"
+
+
+def obstacles(ours: ScoredGroup, theirs: ScoredGroup) -> tuple[str, ...]:
+    """Return why no claim covers the scores of both groups: other tracks, frames or protocols.
+
+    Empty if there is no reason. Frames may differ by what an evaluation may be late.
+    """
+    return (*_other_tracks(ours, theirs), *_other_frames(ours, theirs), *protocol_differences(ours, theirs))
+
+
+def _other_tracks(ours: ScoredGroup, theirs: ScoredGroup) -> Iterator[str]:
+    left, right = (group.method.track_label.rstrip("*") for group, _ in (ours, theirs))
+    if left != right:
+        yield f"track {left}, there {right}"
+
+
+def _other_frames(ours: ScoredGroup, theirs: ScoredGroup) -> Iterator[str]:
+    late = max(group.runs[0].iteration_frames for group, _ in (ours, theirs))
+    left, right = (last.env_frames for _, last in (ours, theirs))
+    if abs(left - right) >= late:
+        yield f"after {left:,} frames, there {right:,}"
 
 
 def protocol_differences(ours: ScoredGroup, theirs: ScoredGroup) -> tuple[str, ...]:

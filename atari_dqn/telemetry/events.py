@@ -29,6 +29,9 @@ class Notice:
     data: Mapping[str, Any] = field(default_factory=dict)
 
 
+ACTORS = "actors"
+"""The kind of the notices that report the state of all actors, one for each period of the log."""
+
 ENDINGS = {
     "finished": "finished",
     "halted": "halted",

@@ -3,16 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from contextlib import suppress
 
+import msgspec
 from rich.console import RenderableType
 from rich.table import Table
+from rich.text import Text
 
-from atari_dqn.formatting import count
-from atari_dqn.telemetry.events import Event, Notice
+from atari_dqn.formatting import count, printable
+from atari_dqn.telemetry.events import ACTORS, Event, Notice
 
-ACTORS = "actors"
-"""The kind of the notices, one for each period of the log."""
+_FRAME_LINES = 3
+"""The panel's border and heading."""
+_LEAST_ACTORS = 2
+_MOST_ACTORS = 8
+
+
+class _Actor(msgspec.Struct):
+    """The state of one actor."""
+
+    actor: int
+    state: str
+    frames_per_second: float
+    lag_updates: float
+    dropped_steps: int
+    restarts: int
+    epsilon: float | None = None
+
+
+class _Report(msgspec.Struct):
+    """The data of a notice, which for a run of another process comes from a file."""
+
+    actors: list[_Actor]
 
 
 class ActorsPanel:
@@ -21,39 +43,50 @@ class ActorsPanel:
     title = "actors"
 
     def __init__(self) -> None:
-        self._data: Mapping[str, Any] | None = None
+        self._actors: list[_Actor] = []
+        self._lines = 0
+
+    def set_lines(self, most: int) -> int:
+        """Choose the height of the panel with its border, at most `most` lines; 0 if there is no room."""
+        shown = min(len(self._actors), _MOST_ACTORS, most - _FRAME_LINES)
+        is_shown = shown >= min(_LEAST_ACTORS, len(self._actors)) and shown > 0
+        self._lines = shown + _FRAME_LINES if is_shown else 0
+        return self._lines
 
     @property
-    def has_actors(self) -> bool:
-        """Whether the run has actors."""
-        return self._data is not None
-
-    @property
-    def lines(self) -> int:
-        """Height of the panel, with its border and heading."""
-        return 3 + min(8, len(self._data["actors"])) if self._data is not None else 0
+    def summary(self) -> str:
+        """All actors in a few words; empty for a run without actors."""
+        if not self._actors:
+            return ""
+        rate = count(round(sum(actor.frames_per_second for actor in self._actors)))
+        lag = max(actor.lag_updates for actor in self._actors)
+        return f"{len(self._actors)} actors, {rate} f/s, lag ≤ {lag:.0f}"
 
     def handle(self, event: Event) -> None:
         """Store the latest report."""
         if isinstance(event, Notice) and event.kind == ACTORS:
-            self._data = event.data
+            with suppress(msgspec.ValidationError):
+                self._actors = msgspec.convert(dict(event.data), _Report).actors
 
     def period(self, record: Mapping[str, float]) -> None:
         """Ignore a period: reports are notices."""
 
     def draw(self) -> RenderableType:
-        """Draw a table."""
+        """Draw a table, whose last line counts the actors for which it has no room."""
         table = Table.grid(padding=(0, 2), expand=True)
         table.add_row("actor", "state", "frames/s", "ε", "lag", "dropped", "restarts", style="dim")
-        for actor in (self._data or {}).get("actors", ()):
-            epsilon = actor["epsilon"]
+        room = self._lines - _FRAME_LINES
+        shown = self._actors if len(self._actors) <= room else self._actors[: room - 1]
+        for actor in shown:
             table.add_row(
-                str(actor["actor"]),
-                actor["state"],
-                count(round(actor["frames_per_second"])),
-                "-" if epsilon is None else f"{epsilon:.3g}",
-                f"{actor['lag_updates']:.0f}",
-                count(actor["dropped_steps"]),
-                str(actor["restarts"]),
+                str(actor.actor),
+                Text(printable(actor.state)),
+                count(round(actor.frames_per_second)),
+                "-" if actor.epsilon is None else f"{actor.epsilon:.3g}",
+                f"{actor.lag_updates:.0f}",
+                count(actor.dropped_steps),
+                str(actor.restarts),
             )
+        if len(shown) < len(self._actors):
+            table.add_row("", f"and {len(self._actors) - len(shown)} more", style="dim")
         return table

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from threading import Lock
 
-from rich.console import Console, RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.layout import Layout
 from rich.live import Live
 from rich.panel import Panel as Box
@@ -30,8 +30,8 @@ from atari_dqn.view.periods import Periods
 _HEADER_LINES = 2
 _COLUMNS = {"gates": 32, "throughput": 20, "replay": 20}
 """Widths of panels, by title; the others of a row share the remaining width."""
-_SNAPSHOT_LINES = 24
-"""Height that shows every panel in full, including the gates' five lines."""
+_LINES = 24
+"""Height that shows every panel in full, including the gates' five lines, but no table of actors."""
 
 
 def suits_live_view(console: Console) -> bool:
@@ -41,6 +41,8 @@ def suits_live_view(console: Console) -> bool:
 
 class LiveView:
     """Show a run on a whole terminal, at least 80×24, from construction until `close`.
+
+    Actors have a table where the terminal has lines to spare, and else are summed up over the notices.
 
     `subject` describes the run's evaluations and selects the published scores that are shown with them.
     `state_text` describes the present state of a run of another process; a run of this process has counters.
@@ -62,7 +64,8 @@ class LiveView:
     ) -> None:
         self._header = Header(title=title, total_frames=total_frames, state_text=state_text)
         self._periods = Periods()
-        self._rows = _panel_rows(subject, mixed_epsilon)
+        self._notices = NoticesPanel()
+        self._rows = _panel_rows(subject, mixed_epsilon, self._notices)
         self._actors = ActorsPanel()
         panels = (panel for _, row in self._rows for panel in row)
         self._parts: list[Part] = [self._header, *panels, self._actors]
@@ -89,14 +92,22 @@ class LiveView:
 
     def draw(self) -> RenderableType:
         """Draw the whole screen."""
+        return _Screen(self._layout)
+
+    def _layout(self, lines: int) -> Layout:
         layout = Layout()
         with self._lock:
+            actor_lines = self._actors.set_lines(lines - _LINES)
+            self._notices.title = "notices" if actor_lines else self._notices_title()
             rows = [Layout(self._header.draw(), size=_HEADER_LINES)]
             rows += [_layout_row(size, row) for size, row in self._rows]
-            if self._actors.has_actors:
-                rows.insert(-1, _layout_row(self._actors.lines, (self._actors,)))
+            if actor_lines:
+                rows.insert(-1, _layout_row(actor_lines, (self._actors,)))
         layout.split_column(*rows)
         return layout
+
+    def _notices_title(self) -> str:
+        return " · ".join(filter(None, ("notices", self._actors.summary)))
 
     def close(self) -> None:
         """Restore the terminal and print the last screen, if any event came; safe to call twice."""
@@ -104,15 +115,27 @@ class LiveView:
             return
         self._live.stop()
         if self._has_events and self._console.is_terminal:  # rich has closed the alternate screen
-            self._console.print(self.draw(), height=_SNAPSHOT_LINES)
+            self._console.print(self.draw(), height=_LINES + self._actors.set_lines(_LINES))
 
 
-def _panel_rows(subject: Subject, mixed_epsilon: str) -> tuple[tuple[int | None, tuple[Panel, ...]], ...]:
+class _Screen:
+    """A layout that is made for the height on which it is drawn."""
+
+    def __init__(self, layout: Callable[[int], Layout]) -> None:
+        self._layout = layout
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield self._layout(options.height or console.height)
+
+
+def _panel_rows(
+    subject: Subject, mixed_epsilon: str, notices: NoticesPanel
+) -> tuple[tuple[int | None, tuple[Panel, ...]], ...]:
     """Build the panels row by row, each row with its height in lines; None fills the rest of the screen."""
     return (
         (7, (LearningPanel(mixed_epsilon), ReturnsPanel(mixed_epsilon))),
         (8, (EvaluationsPanel(subject), ReplayPanel(), ThroughputPanel())),
-        (None, (NoticesPanel(), GatesPanel())),
+        (None, (notices, GatesPanel())),
     )
 
 

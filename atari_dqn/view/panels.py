@@ -16,8 +16,7 @@ from rich.text import Text
 
 from atari_dqn.formatting import count, measure, percentage, printable, printable_lines, score
 from atari_dqn.telemetry.alerts import Alerts
-from atari_dqn.telemetry.events import Event, GateChanged, Notice, Row
-from atari_dqn.view.actors_panel import ACTORS
+from atari_dqn.telemetry.events import ACTORS, Event, GateChanged, Notice, Row
 
 _HISTORY_PERIODS = 60
 _LEVELS = "▁▂▃▄▅▆▇█"

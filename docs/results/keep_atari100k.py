@@ -37,7 +37,7 @@ SAME_AGENT = {
     "drq_eps": "drq_eps_agarwal2021",
 }
 """The published column that is of the same agent in the same form."""
-MARKS: dict[Sourced, str] = {"run by run": "", "printed": "†", "recalled": "‡"}
+MARKS: dict[Sourced, str] = {"run by run": "", "printed": "*", "recalled": "‡"}
 STUDENT_T = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776, 6: 2.571, 7: 2.447, 8: 2.365, 9: 2.306, 10: 2.262}
 """97.5 % quantiles of Student's distribution with n − 1 degrees of freedom."""
 
@@ -111,6 +111,7 @@ def row_of(agent: str, game: str, seeds: pl.DataFrame) -> dict[str, object]:
         "env_frames": seeds["env_frames"].min(),
         "n": len(scores),
         "scores": " ".join(f"{seed}:{score:g}" for seed, score in zip(seeds["seed"], scores, strict=True)),
+        "frame_caps": " ".join(map(str, seeds["frame_caps"])),
         "episodes": seeds["episodes"].min(),
         "mean": statistics["mean"].value,
         "median": statistics["median"].value,
@@ -178,7 +179,7 @@ def markdown(rows: list[dict[str, object]]) -> Iterator[str]:
         cells = [
             str(row["game"]),
             AGENTS[str(row["agent"])],
-            f"{row['n']}: {row['scores']}",
+            f"{row['n']}: {marked(row)}",
             number(row["mean"]),
             number(row["median"]),
             interval(row, "bootstrap"),
@@ -189,12 +190,19 @@ def markdown(rows: list[dict[str, object]]) -> Iterator[str]:
         yield f"| {' | '.join(cells)} |"
     yield ""
     yield (
-        "`seed:score` is the mean of a seed's final games. Bold: the published agent of the same form, which "
+        "`seed:score` is the mean of a seed's final games; †: the frame cap cut some. Bold: the published "
+        "agent of the same form, which "
         "the last column is about: first by the bootstrap over seeds as `dqn compare` has it, which with few "
         "seeds is no wider than their range, then by Student's t. Columns are means over released runs, but "
-        "for † (printed in papers) and ‡ (recalled from memory, confirmed in aggregate alone: nothing is "
+        "for * (printed in papers) and ‡ (recalled from memory, confirmed in aggregate alone: nothing is "
         "claimed by it)."
     )
+
+
+def marked(row: dict[str, object]) -> str:
+    """Format the scores of the seeds, marked where the frame cap cut games."""
+    each = zip(str(row["scores"]).split(), str(row["frame_caps"]).split(), strict=True)
+    return " ".join(score + "†" * (caps != "0") for score, caps in each)
 
 
 def interval(row: dict[str, object], kind: str) -> str:

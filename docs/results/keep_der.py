@@ -80,6 +80,8 @@ class GameScore:
     """The mean of the first seed's games."""
     later_means: tuple[float, ...]
     """The mean of each later seed's games."""
+    later_caps: tuple[int, ...]
+    """The number of each later seed's games that the frame cap cut."""
     published: float
     minutes: float
 
@@ -125,12 +127,12 @@ def score_of(game: str, seeds: pl.DataFrame) -> GameScore:
     if first["seed"] != 1:
         raise SystemExit(f"{game}: seed 1 is not kept")
     published = {column.agent: figure.mean for column, figure in columns_of(game)}
-    cut = " †" * (first["frame_caps"] > 0)
     return GameScore(
         game=game,
-        text=f"{number(first['mean_return'])} ± {number(first['std_return'])}{cut}",
+        text=f"{number(first['mean_return'])} ± {marked(first['std_return'], first['frame_caps'])}",
         mean=first["mean_return"],
         later_means=tuple(row["mean_return"] for row in later),
+        later_caps=tuple(row["frame_caps"] for row in later),
         published=published[PUBLISHED],
         minutes=first["minutes"],
     )
@@ -205,7 +207,7 @@ def more_seeds(scores: list[GameScore]) -> str:
         return ""
     lines = ["| game | seed 1 | later seeds | mean of these | published |", "| --- | --- | --- | --- | --- |"]
     for score in several:
-        each = ", ".join(map(number, score.later_means))
+        each = ", ".join(map(marked, score.later_means, score.later_caps))
         mean = number(float(np.mean(score.later_means)))
         lines.append(f"| {score.game} | {number(score.mean)} | {each} | {mean} | {number(score.published)} |")
     return (
@@ -241,6 +243,11 @@ def _draws(count: int) -> NDArray[np.int64]:
 def interval(value: float, resampled: Scores) -> str:
     low, high = np.quantile(resampled, [0.025, 0.975])
     return f"{value:.3f} [{low:.3f}, {high:.3f}]".replace("-", "−")
+
+
+def marked(value: float, frame_caps: int) -> str:
+    """Format a number, marked if the frame cap cut games that it is of."""
+    return number(value) + " †" * (frame_caps > 0)
 
 
 def number(value: float) -> str:

@@ -21,7 +21,7 @@ import numpy as np
 import polars as pl
 from gather import every, final_of, finished_of, gather_evaluations, trained
 from keep import read
-from keep_der import PUBLISHED, number
+from keep_der import PUBLISHED, marked, number
 
 from atari_dqn.compare.reference.atari100k import columns_of
 from atari_dqn.compare.statistics import RESAMPLES, difference
@@ -54,6 +54,7 @@ mean of the final 100 games.
   further seeds with the weights of the replay.
 - "Dopamine's form" is the mean over 100 runs of the agent of Agarwal et al. (2021), which differs in its
   network, returns of 10 steps and fixed β, as it was recalled, not read.
+- †: the cap of 108,000 frames cut games; published games have the same cap.
 - {made}
 
 **Not shown:** other games; the constant and the set one without the other.
@@ -75,6 +76,8 @@ class Form:
     seeds: tuple[int, ...]
     scores: tuple[float, ...]
     """The mean of each seed's final games."""
+    frame_caps: tuple[int, ...]
+    """The number of each seed's final games that the frame cap cut."""
     mean_weight: float
     """The mean over seeds of the weights' mean in their last report."""
 
@@ -122,7 +125,10 @@ def forms_of(runs: pl.DataFrame, evaluations: pl.DataFrame) -> dict[str, dict[st
 def _form(rows: pl.DataFrame) -> Form:
     weights = [float(weight) for weight in rows["mean_weight"]]
     return Form(
-        seeds=tuple(rows["seed"]), scores=tuple(rows["mean_return"]), mean_weight=float(np.mean(weights))
+        seeds=tuple(rows["seed"]),
+        scores=tuple(rows["mean_return"]),
+        frame_caps=tuple(rows["frame_caps"]),
+        mean_weight=float(np.mean(weights)),
     )
 
 
@@ -144,7 +150,7 @@ def table(games: dict[str, dict[str, Form]]) -> Iterator[str]:
     yield "|---|---|---|---|---|"
     for game, forms in games.items():
         for form, found in forms.items():
-            each = "; ".join(map(number, found.scores))
+            each = "; ".join(map(marked, found.scores, found.frame_caps))
             mean = number(float(np.mean(found.scores)))
             yield f"| {game} | {FORMS[form]} | {each} | {mean} | {found.mean_weight:.2f} |"
 

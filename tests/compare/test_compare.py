@@ -506,7 +506,7 @@ def test_games_that_one_method_lacks_are_left_out_of_the_aggregate_in_words(
 
 
 def test_probability_of_improvement_is_over_the_first_method(seeds: list[Path], tmp_path: Path):
-    double = make_run(tmp_path / "double", [11.0], overrides=["toggles.double=true"])
+    double = make_run(tmp_path / "double", [0.0, 0.0, 0.0, 11.0], overrides=["toggles.double=true"])
     (improvement,) = compared(*seeds, double).improvements
     assert improvement.probability.value == pytest.approx(1 / 3)
     assert improvement.over.label == "trackA double=false"

@@ -56,10 +56,42 @@ def test_tracks_a_and_b_are_not_compared(tmp_path: Path):
     contrast = compared(tmp_path, spec="pong_trackB.toml").results[1].contrast
     assert contrast is not None
     assert contrast.differences == (
+        "track B, there A",
         STICKY_DIFFERS,
         "noop_max_frames 0, there 30",
         "epsilon 0.001, there 0.05",
     )
+
+
+def test_tracks_with_one_protocol_are_not_compared(tmp_path: Path):
+    aligned = [
+        "env.sticky_probability=0.0", "env.noop_max_frames=30", "evaluation.epsilon=0.05",
+        "env.max_episode_frames=18_000", "evaluation.max_episode_frames=18_000",
+    ]  # fmt: skip
+    comparison = compared(tmp_path, *aligned, spec="pong_trackB.toml")
+    assert finding(comparison) == "not compared: track B, there A"
+    assert comparison.improvements == ()
+
+
+def test_scores_after_other_frames_are_not_compared(tmp_path: Path):
+    runs = [
+        make_run(tmp_path / f"{name}{seed}", returns, overrides=[f"seed={seed}", *overrides])
+        for name, returns, overrides in (("short", [5.0], []), ("long", [5.0, 9.0], [DOUBLE]))
+        for seed in (1, 2)
+    ]
+    comparison = compare(runs, human_table="atari57")
+    assert finding(comparison) == "not compared: after 1,000,000 frames, there 500,000"
+    assert comparison.improvements == ()
+    assert finding(compare(runs, at_frames=500_000, human_table="atari57")) != finding(comparison)
+
+
+def test_normalised_scores_after_other_frames_on_each_game_are_said(tmp_path: Path):
+    runs = [
+        make_run(tmp_path / "pong", [5.0]),
+        make_run(tmp_path / "breakout", [5.0, 9.0], spec="breakout_trackA.toml"),
+    ]
+    unequal = "human-normalised scores are after unequal numbers of frames (pong 500,000, breakout 1,000,000)"
+    assert any(unequal in warning for warning in compare(runs, human_table="atari57").warnings)
 
 
 def test_seeds_without_an_interval_have_the_finding_too(tmp_path: Path):
@@ -142,8 +174,8 @@ def test_methods_of_the_first_protocol_keep_their_probability_of_improvement(tmp
 
 def test_method_without_a_probability_of_improvement_is_named_with_the_reason(sticky: Comparison):
     assert (
-        "trackA sticky_probability=0.25 has no probability of improvement: its protocol is not that of "
-        f"trackA sticky_probability=0.0: {STICKY_DIFFERS}"
+        "trackA sticky_probability=0.25 has no probability of improvement: its scores are not comparable "
+        f"with trackA sticky_probability=0.0: {STICKY_DIFFERS}"
     ) in sticky.warnings
 
 

@@ -209,7 +209,7 @@ def test_event_that_comes_while_the_screen_is_drawn_waits(
         return draw_header()
 
     monkeypatch.setattr(view._header, "draw", draw_while_training_goes_on)
-    view.draw()
+    console().print(view.draw(), height=24)
     training.join(timeout=10)
     assert not training.is_alive()
 
@@ -315,3 +315,43 @@ def test_returns_of_a_mix_of_epsilon_are_titled_so(period: MakePeriod) -> None:
     text = page.file.getvalue()
     assert "training returns, ε 0.4 to 0.00066" in text
     assert "mean ε" in text
+
+
+def actors_report(count: int, **changes: object) -> Notice:
+    actors = [
+        {
+            "actor": number, "state": "running", "frames_per_second": 1_000.0, "epsilon": 0.1,
+            "lag_updates": 40.0 + number, "dropped_steps": 0, "restarts": 0,
+        } | changes
+        for number in range(count)
+    ]  # fmt: skip
+    return Notice(kind="actors", step=1, env_frames=4, message="", data={"actors": actors})
+
+
+SAVED = Notice(kind="checkpoint", step=1, env_frames=4, message="saved step 1")
+
+
+@pytest.mark.parametrize("count", [1, 2, 8, 256])
+def test_notices_and_gates_are_whole_on_a_small_screen_with_actors(screen: Screen, count: int) -> None:
+    drawn = screen(actors_report(count), SAVED)
+    assert "saved step 1" in drawn
+    assert all(gate in drawn for gate in GATES)
+    assert f"{count} actors, {count}" in drawn
+    assert f"lag ≤ {39 + count}" in drawn
+
+
+def test_a_higher_screen_has_a_table_of_actors(screen: Screen) -> None:
+    drawn = screen(actors_report(3), SAVED, height=30)
+    assert "3 actors" not in drawn
+    assert drawn.count("running") == 3
+    assert all(gate in drawn for gate in GATES)
+
+
+def test_actors_without_room_are_counted(screen: Screen) -> None:
+    drawn = screen(actors_report(256), height=30)
+    assert "and 254 more" in drawn
+
+
+@pytest.mark.parametrize("changes", [{"state": "[/]"}, {"state": "[link=x]"}, {"lag_updates": "many"}])
+def test_a_damaged_report_of_actors_does_not_end_the_view(screen: Screen, changes: dict[str, str]) -> None:
+    assert "saved step 1" in screen(actors_report(2, **changes), SAVED, height=40)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
 from nicegui import ui
 
 from atari_dqn.compare.comparison import GroupResult
-from atari_dqn.compare.protocol_differences import protocol_differences
+from atari_dqn.compare.protocol_differences import obstacles
 from atari_dqn.compare.statistics import Scores, difference
 from atari_dqn.dashboard.figures import Figure, bars, figure, intervals
 from atari_dqn.dashboard.layout import FAULT, page_layout
@@ -95,20 +94,10 @@ def ladder_rows(ladder: list[GroupResult]) -> list[list[str]]:
 
 def _increment(below: GroupResult, above: GroupResult) -> str:
     """Format the gain of a step, or in what its protocol or frames are not those of the step before."""
-    differences = [
-        *protocol_differences((above.group, above.last), (below.group, below.last)),
-        *_other_frames(below, above),
-    ]
+    differences = obstacles((above.group, above.last), (below.group, below.last))
     if differences:
         return f"not compared: {'; '.join(differences)}"
     return estimate_text(difference(_scores(above), _scores(below)))
-
-
-def _other_frames(below: GroupResult, above: GroupResult) -> Iterator[str]:
-    """Yield the frames of both scores if they differ by more than an evaluation may be late."""
-    late = max(each.group.runs[0].iteration_frames for each in (below, above))
-    if abs(above.last.env_frames - below.last.env_frames) >= late:
-        yield f"after {above.last.env_frames:,} frames, there {below.last.env_frames:,}"
 
 
 def _toggles(result: GroupResult) -> list[str]:

@@ -16,7 +16,7 @@ from atari_dqn.run.tailing.identity import identity_of
 from atari_dqn.run.tailing.isolation import Unreadable, attempt
 from atari_dqn.run.tailing.run_events import RunEvents
 from atari_dqn.telemetry.alerts import Alerts
-from atari_dqn.telemetry.events import ENDINGS, Event, GateChanged, Notice, Row
+from atari_dqn.telemetry.events import ACTORS, ENDINGS, Event, GateChanged, Notice, Row
 
 SILENT_SECONDS = 600.0
 """A run without a lock file is `silent` after this time without writing."""
@@ -114,7 +114,7 @@ class RunStatus:
         """The row of the full or final evaluation with the highest mean return; empty before the first."""
         self.gates: dict[str, str] = {}
         self.notices: list[Notice | GateChanged] = []
-        """Notices, and the beginnings and ends of alerts."""
+        """Notices, except the reports of actors, and the beginnings and ends of alerts."""
         self._alerts = Alerts()
 
     def _handle(self, event: Event) -> None:
@@ -136,7 +136,8 @@ class RunStatus:
                 self.best_evaluation = row.values
 
     def _handle_notice(self, notice: Notice) -> None:
-        self.notices.append(notice)
+        if notice.kind != ACTORS:
+            self.notices.append(notice)
         self._noticed_frames = max(self._noticed_frames, notice.env_frames)
         if notice.kind in _BEGINNINGS:
             self._ending, self._noticed_frames = "", notice.env_frames
