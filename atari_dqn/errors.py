@@ -43,3 +43,7 @@ class InterruptedRunError(Exception):
     def __init__(self, signal_number: int) -> None:
         super().__init__(f"interrupted by {signal.Signals(signal_number).name}")
         self.exit_code = 128 + signal_number
+
+    def __reduce__(self) -> tuple[type, tuple[int]]:
+        """Make a copy from the signal, as another process does."""
+        return type(self), (self.exit_code - 128,)

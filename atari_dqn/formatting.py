@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Sequence
 
 
@@ -76,6 +77,11 @@ def shortened(keys: Sequence[str], most: int) -> str:
     left = len(keys) - most
     more = [f"and {left} {'key' if left == 1 else 'keys'} more"] if left > 0 else []
     return ", ".join([*keys[:most], *more])
+
+
+def wrapped(text: str, *, indent: str = "") -> str:
+    """Break a line of the terminal at 80 columns, with `indent` before each part."""
+    return textwrap.fill(text, 80, initial_indent=indent, subsequent_indent=indent or "  ")
 
 
 def printable(text: str) -> str:

@@ -8,7 +8,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from typing import Any
 
-from atari_dqn.actors.orders import ActorDiedError, Letter
+from atari_dqn.actors.orders import ActorDiedError, ActorFailedError, Letter
 from atari_dqn.envs.processes import continue_process, start_child
 
 _SHUTDOWN_SECONDS = 2.0
@@ -48,7 +48,7 @@ class LocalProcess:
         except (EOFError, OSError):
             raise self.died(self.exit_reason()) from None
         if letter == Letter.FAILED:
-            raise self.died(f"failed:\n{body.decode().rstrip()}")
+            raise ActorFailedError(f"{self.name} failed:\n{body.decode().rstrip()}")
         return body
 
     def check(self) -> None:

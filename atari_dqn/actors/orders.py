@@ -9,7 +9,7 @@ from enum import Enum
 import numpy as np
 from jaxtyping import Float64
 
-from atari_dqn.envs.pool import WorkerDiedError
+from atari_dqn.envs.worker_handle import WorkerDiedError, WorkerFailedError
 
 _VERSION = struct.Struct("<q")
 
@@ -46,3 +46,7 @@ def decode_order(data: bytes) -> Order:
 
 class ActorDiedError(WorkerDiedError):
     """An actor ended or failed; the message names it, its environments and the reason."""
+
+
+class ActorFailedError(ActorDiedError, WorkerFailedError):
+    """An actor raised an exception, whose traceback the message has."""

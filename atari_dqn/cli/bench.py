@@ -10,6 +10,7 @@ import typer
 
 from atari_dqn.cli.options import DeviceOption, JsonOption, SetOption, SpecPath, check_spec, number
 from atari_dqn.envs.processes import interrupts_blocked
+from atari_dqn.formatting import wrapped
 from atari_dqn.machine.devices import check_device_name, resolve_device
 
 EXAMPLES = """\
@@ -44,5 +45,5 @@ def bench(
     if json:
         typer.echo(json_library.dumps(plain(measurement.bench_data(result)), indent=2))
     else:
-        chosen_text = [choices_text(choices)] if choices else []
+        chosen_text = [wrapped(choices_text(choices))] if choices else []
         typer.echo("\n".join([*chosen_text, measurement.bench_text(result)]))

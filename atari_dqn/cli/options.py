@@ -193,6 +193,13 @@ def is_on_ray(on: str, address: str | None, *, plan: bool, status: bool) -> bool
     return found
 
 
+def refuse_ignored(*, status: bool, **given: bool) -> None:
+    """Raise `UserError` for options that are given with `--status`, which starts nothing and ignores them."""
+    ignored = [f"--{name}" for name, is_given in given.items() if is_given]
+    if status and ignored:
+        raise UserError(f"--status: expected without {', '.join(ignored)}: it starts nothing")
+
+
 def run_of(path: Path) -> Path:
     """Return the run directory of one of its checkpoints; any other path as it is."""
     from atari_dqn.files.atomic import is_file

@@ -61,7 +61,10 @@ SaliencyOption = Annotated[
 ]
 ScaleOption = Annotated[
     str | None,
-    typer.Option(metavar="N", help=f"Video pixels to a screen's pixel, 1 to {_LARGEST_SCALE}. Default: 3."),
+    typer.Option(
+        metavar="N",
+        help=f"Video pixels to a screen's pixel, 1 to {_LARGEST_SCALE}. Default: 3, 4 with --no-overlay.",
+    ),
 ]
 ReplayOption = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Make a video again from the recording next to it.")

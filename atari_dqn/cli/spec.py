@@ -9,7 +9,7 @@ import typer
 
 from atari_dqn.cli.command import Command, Group
 from atari_dqn.cli.options import SetOption
-from atari_dqn.formatting import printable
+from atari_dqn.formatting import printable, wrapped
 
 if TYPE_CHECKING:
     from atari_dqn.spec.loader import ResolvedSpec
@@ -44,7 +44,7 @@ def show(
 
     resolved, choices = resolve_auto_here(_load(spec, overrides), _has_kernels)
     if choices:
-        typer.echo(f"# {choices_text(choices)}")
+        typer.echo(wrapped(choices_text(choices), indent="# "))
     typer.echo(resolved_toml(resolved, documented=docs), nl=False)
 
 

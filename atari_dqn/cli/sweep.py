@@ -16,6 +16,7 @@ from atari_dqn.cli.options import (
     integer,
     is_on_ray,
     number,
+    refuse_ignored,
 )
 from atari_dqn.envs.processes import interrupts_blocked
 from atari_dqn.errors import UserError
@@ -97,6 +98,8 @@ def sweep(
     if retry and (plan or status):
         raise UserError("--retry: expected without --plan and --status, which start nothing")
     check_device_name(device)
+    given = {"jobs": jobs is not None, "device": device != "auto", "heartbeat": heartbeat != "5"}
+    refuse_ignored(status=status, plain=plain, **given)
     loaded, path = _load(sweep, folder)
     if status:
         _print_status(path)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from atari_dqn.errors import InterruptedRunError
+from atari_dqn.formatting import wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,4 +51,4 @@ def _print_comparison(folder: SweepFolder, names: Sequence[str]) -> None:
     comparison = compare_readable([folder.path / name for name in names], human_table="atari57")
     Console().print(Safe(comparison_view(comparison)))
     for estimate in median_estimates(comparison):
-        typer.echo(str(estimate))
+        typer.echo(wrapped(str(estimate)))

@@ -24,6 +24,7 @@ from atari_dqn.cli.options import (
 )
 from atari_dqn.envs.processes import interrupts_blocked
 from atari_dqn.errors import UserError
+from atari_dqn.formatting import wrapped
 from atari_dqn.machine.devices import check_device_name, resolve_device
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ def _print_plan(resolved: ResolvedSpec, path: Path, device_name: str) -> None:
     device, hardware = str(resolve_device(device_name)), find_hardware(path)
     resolved, choices = resolved_here(resolved, device, hardware)
     if choices:
-        typer.echo(choices_text(choices))
+        typer.echo(wrapped(choices_text(choices)))
     plan = make_plan(resolved.spec, num_actions=MOST_ACTIONS, device=device, hardware=hardware)
     try:
         check_fits(plan, hardware)

@@ -15,6 +15,7 @@ from atari_dqn.cli.options import (
     SiteOption,
     integer,
     is_on_ray,
+    refuse_ignored,
 )
 from atari_dqn.envs.processes import interrupts_blocked
 from atari_dqn.errors import UserError
@@ -80,6 +81,7 @@ def tune(
 
     require_extra()
     check_device_name(device)
+    refuse_ignored(status=status, jobs=jobs is not None, device=device != "auto", plain=plain)
     found, path = _load(tune, folder)
     if status:
         _print_status(path)

@@ -55,7 +55,7 @@ def watch(
         if len(run_dirs) == 1 and is_sweep(run_dirs[0]):
             _watch_sweep(run_dirs[0], period_seconds, once=once, plain=plain)
         elif len(paths) > 1 or paths != run_dirs:
-            _watch_several(paths, period_seconds, once=once)
+            _watch_several(paths, period_seconds, once=once or plain)
         elif once:
             _print_status(paths[0])
         else:
@@ -158,7 +158,7 @@ def _watch_sweep(path: Path, period_seconds: float, *, once: bool, plain: bool) 
 
 
 def _watch_several(paths: Sequence[Path], period_seconds: float, *, once: bool) -> None:
-    """Show a table of runs, updated until all have ended; print it once where there is no terminal."""
+    """Show a table of runs, updated until all have ended; print it once if there is no terminal."""
     from rich.console import Console
     from rich.live import Live
 

@@ -199,17 +199,21 @@ def _result(
         last=last,
         best=best,
         contrast=contrast(group, last, earlier),
-        time_to_score=_time_to_score(group, to_score, human),
+        time_to_score=_time_to_score(group, to_score, human, at_frames),
         references=compared_references(group, last, best),
         atari100k=atari100k_scores(group, last, human),
     )
 
 
-def _time_to_score(group: Group, to_score: float | None, human: HumanRandom | None) -> TimeToScore | None:
+def _time_to_score(
+    group: Group, to_score: float | None, human: HumanRandom | None, at_frames: int | None
+) -> TimeToScore | None:
     """Compute the time to the requested score, or to the human score in evaluations comparable with it."""
     if to_score is not None:
-        return time_to_score(group.runs, to_score)
-    return None if human is None else time_to_score(group.runs, human.human, comparable_only=True)
+        return time_to_score(group.runs, to_score, at_frames=at_frames)
+    if human is None:
+        return None
+    return time_to_score(group.runs, human.human, at_frames=at_frames, comparable_only=True)
 
 
 def _scores_by_method(results: Sequence[GroupResult]) -> dict[Method, dict[str, dict[int, float]]]:

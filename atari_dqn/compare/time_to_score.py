@@ -25,12 +25,16 @@ class TimeToScore:
     """Hours of training, evaluation and saving; NaN if throughput_log does not reach that far back."""
 
 
-def time_to_score(runs: Sequence[Run], score: float, *, comparable_only: bool = False) -> TimeToScore:
+def time_to_score(
+    runs: Sequence[Run], score: float, *, at_frames: int | None = None, comparable_only: bool = False
+) -> TimeToScore:
     """Compute how many frames and hours runs take to reach `score` in an evaluation of any kind.
 
-    `comparable_only`: ignore evaluations of games that were truncated too early to compare with human scores.
+    `at_frames`: the frame up to which runs are compared; None for their ends. `comparable_only`: ignore
+    evaluations of games that were truncated too early to compare with human scores.
     """
-    frames = [_first_frames(run, score, comparable_only=comparable_only) for run in runs]
+    most = math.inf if at_frames is None else at_frames
+    frames = [_first_frames(run, score, most, comparable_only=comparable_only) for run in runs]
     hours = [_hours(run, first) for run, first in zip(runs, frames, strict=True)]
     return TimeToScore(
         score=score,
@@ -41,9 +45,10 @@ def time_to_score(runs: Sequence[Run], score: float, *, comparable_only: bool = 
     )
 
 
-def _first_frames(run: Run, score: float, *, comparable_only: bool) -> float:
+def _first_frames(run: Run, score: float, most: float, *, comparable_only: bool) -> float:
     counting = (each for each in run.evaluations if each.comparable or not comparable_only)
-    reached = (each.env_frames for each in counting if each.mean_return >= score)
+    late = most + run.iteration_frames  # an evaluation may come one iteration after it is due
+    reached = (each.env_frames for each in counting if each.mean_return >= score and each.env_frames < late)
     return float(next(reached, math.inf))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hmac
 from http.cookies import CookieError, SimpleCookie
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qs, quote, unquote, urlsplit
+from urllib.parse import parse_qs, parse_qsl, quote, unquote, urlencode, urlsplit
 
 from atari_dqn.machine.loopback import is_loopback
 
@@ -23,8 +23,9 @@ class Guard:
     """Pass allowed requests and sockets on to `app`; refuse others.
 
     Without a token, requests to a local host name are allowed, which excludes DNS rebinding: a foreign name
-    that resolves to this machine. With one, the token must be in the address (`?token=…`, then stored in a
-    cookie) or in the cookie. A socket must come from a page of the same host.
+    that resolves to this machine. With one, the token must be in the address (`?token=…`) or in a cookie. The
+    answer to the first stores the cookie and leads to the address without the token, so that no page finds it
+    in its address, its history or its referrer. A socket must come from a page of the same host.
     """
 
     def __init__(self, app: ASGIApp, token: str | None) -> None:
@@ -33,8 +34,10 @@ class Guard:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it."""
         refusal = None if scope["type"] == "lifespan" else self._refusal(scope)
-        if refusal is None:
-            await self._app(scope, receive, self._storing_token(scope, send))
+        if refusal is None and self._brings_token(scope):
+            await self._store_token(scope, send)
+        elif refusal is None:
+            await self._app(scope, receive, send)
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
         else:
@@ -59,18 +62,28 @@ class Guard:
         offered = (_query_token(scope), _cookie_token(headers.get("cookie", "")))
         return any(hmac.compare_digest(each.encode(), self._token.encode()) for each in offered if each)
 
-    def _storing_token(self, scope: Scope, send: Send) -> Send:
-        """Wrap `send` so that a token in the address is stored in the cookie."""
-        if scope["type"] != "http" or self._token is None or _query_token(scope) != self._token:
-            return send
-        cookie = f"{COOKIE}={quote(self._token, safe='')}; HttpOnly; SameSite=Strict; Path=/".encode()
+    def _brings_token(self, scope: Scope) -> bool:
+        """Return whether a page is opened by an address with the token."""
+        is_page = scope["type"] == "http" and scope["method"] in ("GET", "HEAD")
+        return is_page and self._token is not None and _query_token(scope) == self._token
 
-        async def with_cookie(message):  # type: ignore[no-untyped-def]
-            if message["type"] == "http.response.start":
-                message["headers"] = [*message.get("headers", ()), (b"set-cookie", cookie)]
-            await send(message)
-
-        return with_cookie
+    async def _store_token(self, scope: Scope, send: Send) -> None:
+        """Answer with the cookie, and with the address without the token."""
+        assert self._token is not None
+        query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+        rest = urlencode([(name, value) for name, value in query if name != "token"])
+        path = "/" + quote(scope["path"].lstrip("/"))  # two slashes would lead to another host
+        # Lax, not Strict: the address may be opened by a link on a page of another site
+        cookie = f"{COOKIE}={quote(self._token, safe='')}; HttpOnly; SameSite=Lax; Path=/"
+        headers = {
+            "location": f"{path}?{rest}" if rest else path,
+            "set-cookie": cookie,
+            "referrer-policy": "no-referrer",
+            "cache-control": "no-store",
+        }
+        encoded = [(name.encode(), value.encode()) for name, value in headers.items()]
+        await send({"type": "http.response.start", "status": 303, "headers": encoded})
+        await send({"type": "http.response.body", "body": b""})
 
 
 def _query_token(scope: Scope) -> str:

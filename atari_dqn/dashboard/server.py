@@ -51,8 +51,8 @@ _WEB_POLICY = (
     "sandbox allow-scripts allow-same-origin; default-src 'none'; script-src 'self'; style-src 'self'; "
     "img-src data:"
 )
-"""The scripts of a page by `dqn export --web` get no data of the dashboard: they can neither request nor open
-anything."""
+"""The scripts of a page by `dqn export --web` get no data of the dashboard: they can request nothing, and no
+address that they can read has the token (`Guard`)."""
 _CONNECT_SECONDS = 30.0
 """Time limit for a browser to connect after it has loaded a page; a busy machine needs many seconds."""
 

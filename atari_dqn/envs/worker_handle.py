@@ -20,6 +20,10 @@ class WorkerDiedError(InfrastructureError):
     """A worker process ended or does not answer; the message names it, its environments and the reason."""
 
 
+class WorkerFailedError(WorkerDiedError):
+    """A worker raised an exception, whose traceback the message has."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Worker:
     """A worker of a pool."""
@@ -69,5 +73,5 @@ class Worker:
         if outcome == Outcome.USER_ERROR:
             raise UserError(content)
         if outcome == Outcome.FAILED:
-            raise self.died_error(f"failed:\n{content}")
+            raise WorkerFailedError(f"{self.died_error('failed')}:\n{content}")
         return content

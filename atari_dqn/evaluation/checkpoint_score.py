@@ -42,6 +42,8 @@ class CheckpointScore:
     @property
     def comparable(self) -> bool:
         """Whether the score may be normalised and compared with published ones."""
+        if self.protocol.flicker_probability > 0:  # another game: docs/decisions/0057
+            return False
         return stands_for_games(self.score.frame_caps, self.protocol.max_episode_frames)
 
 

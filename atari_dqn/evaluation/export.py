@@ -13,6 +13,7 @@ from atari_dqn.files.atomic import json_document
 from atari_dqn.files.documents import read_run_file
 from atari_dqn.run.archive.archive import PROVENANCE, SCORES, SPEC, WEIGHTS, Archive, is_archive, read_archive
 from atari_dqn.run.archive.manifest import AgentRecord
+from atari_dqn.run.checkpoint.names import files_of_step
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.recorded_scores import scores_of, whole_lines
 
@@ -39,7 +40,7 @@ def archive_of(agent: FrozenAgent) -> Archive:
 
 def newest_video(agent: FrozenAgent) -> Path | None:
     """Return the newest video of an agent with exactly these weights; None if there is none."""
-    videos = agent.run.videos.glob(f"step_{agent.step:09d}*.mp4")
+    videos = files_of_step(agent.run.videos, agent.step, ".mp4")
     return max(videos, key=lambda path: (path.stat().st_mtime, path.name), default=None)
 
 

@@ -14,6 +14,7 @@ from atari_dqn.clock import steps_to_frames
 from atari_dqn.envs.games import game_info
 from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.evaluation.weights import read_weights
+from atari_dqn.files.atomic import is_file
 from atari_dqn.machine.devices import set_kernels
 from atari_dqn.run.archive.archive import is_archive, read_archive
 from atari_dqn.run.archive.opening import opened_run, results_folder
@@ -129,7 +130,7 @@ def _check_game(manifest: dict[str, Any], checkpoint: Path, spec: Spec) -> None:
 
 
 def _choice(path: Path, manifest: dict[str, Any]) -> CheckpointChoice:
-    """Return `best` for a path of that name, `last` for a finished run, otherwise `current`."""
-    if path.name == "best":
+    """Return `best` for a checkpoint of that name, `last` for a finished run, otherwise `current`."""
+    if path.name == "best" and is_file(path / MANIFEST):  # a run directory may have any name
         return "best"
     return "last" if manifest["bookkeeping"]["finished"] else "current"

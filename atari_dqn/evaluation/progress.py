@@ -119,9 +119,9 @@ class EvaluationProgress:
 
     def close(self) -> None:
         """Close the file, and remove it if it holds no game."""
-        self._file.close()
         if not self.finished:
-            self.forget()
+            self.forget()  # while it is locked: another command may begin to use the file afterwards
+        self._file.close()
 
     def _load(self) -> None:
         data = self._file.read(0, _MOST_BYTES)

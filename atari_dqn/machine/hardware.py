@@ -70,7 +70,7 @@ def find_hardware(path: Path, groups: ControlGroups | None = None, *, with_gpus:
     memory = psutil.virtual_memory()
     return Hardware(
         cpu_model=cpu_model(),
-        cores_physical=psutil.cpu_count(logical=False) or 1,
+        cores_physical=psutil.cpu_count(logical=False) or psutil.cpu_count() or 1,
         cores_logical=psutil.cpu_count() or 1,
         cores_usable=usable_cores(groups),
         cpu_flags=cpu_flags(),

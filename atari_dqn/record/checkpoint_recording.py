@@ -13,6 +13,7 @@ from atari_dqn.evaluation.traces import Tracer
 from atari_dqn.record.recorder import best_first, recording_of, source_of
 from atari_dqn.record.recording import Recording, VideoOptions, load_recording
 from atari_dqn.record.saliency import saliency_of
+from atari_dqn.run.checkpoint.names import files_of_step
 from atari_dqn.run.scores import score_protocol
 from atari_dqn.spec.named_protocols import ProtocolName, with_protocol
 
@@ -69,7 +70,7 @@ def record_checkpoint(
 
 def newest_recording(agent: FrozenAgent) -> Recording:
     """Load the newest recording of an agent with exactly these weights; `UserError` if there is none."""
-    recordings = agent.run.videos.glob(f"step_{agent.step:09d}*.json")
+    recordings = files_of_step(agent.run.videos, agent.step, ".json")
     newest = max(recordings, key=lambda path: (path.stat().st_mtime, path.name), default=None)
     if newest is None:
         raise UserError(

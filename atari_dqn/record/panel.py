@@ -121,11 +121,12 @@ class Panel:
         canvas.text(_LEFT, 606, f"protocol {source.protocol_digest}", 11, FAINT)
 
     def _draw_numbers(self, canvas: Canvas, state: PanelState) -> None:
-        minutes, seconds = divmod(state.frame / FRAMES_PER_SECOND, 60)
+        # whole tenths, or 59.95 seconds would be shown as 60.0
+        minutes, tenths = divmod(state.frame * 10 // FRAMES_PER_SECOND, 600)
         numbers = (
             ("SCORE", f"{state.score:,.0f}", _LEFT),
             ("LIVES", f"{state.lives}" if state.lives else "-", _LEFT + 150),
-            ("TIME", f"{minutes:.0f}:{seconds:04.1f}", _LEFT + 224),
+            ("TIME", f"{minutes}:{tenths / 10:04.1f}", _LEFT + 224),
             ("FRAME", f"{state.frame:,}", _LEFT + 306),
         )
         for label, number, x in numbers:

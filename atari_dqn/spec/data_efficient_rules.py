@@ -71,6 +71,12 @@ DATA_EFFICIENT_RULES = (
         for toggle in ("self_prediction", "annealing", "redo")
     ),
     Rule(
+        ("toggles.resets", "network.memory"),
+        lambda resets, memory: not resets or memory == "none",
+        "it is not defined for networks with memory, whose states the replay holds: set the first to false",
+        applies_to_existing_runs=False,
+    ),
+    Rule(
         ("system.cuda_graphs", "toggles.annealing"),
         lambda graphs, annealing: not (graphs and annealing),
         "a captured update repeats one n and one γ: set the first to false",

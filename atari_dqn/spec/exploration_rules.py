@@ -14,6 +14,18 @@ EXPLORATION_RULES = (
         "ε must not rise: raise the first or lower the second",
     ),
     Rule(
+        ("toggles.noisy", "exploration.epsilon_off_frames"),
+        lambda noisy, off_frames: noisy or off_frames == 0,
+        "without noisy layers only ε explores: set the second to 0",
+        applies_to_existing_runs=False,
+    ),
+    Rule(
+        ("exploration.epsilon_off_frames", "exploration.epsilon_start", "exploration.epsilon_end"),
+        lambda off_frames, start, end: off_frames == 0 or start > 0 or end > 0,
+        "ε is 0 anyway: set the first to 0",
+        applies_to_existing_runs=False,
+    ),
+    Rule(
         ("exploration.spectrum_base", "env.num_envs"),
         lambda _, envs: envs > 1,
         'a spectrum of ε needs several environments: raise the second, or set exploration.kind = "linear"',

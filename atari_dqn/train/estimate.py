@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 
-from atari_dqn.errors import UserError
+from atari_dqn.errors import InfrastructureError, UserError
 from atari_dqn.spec.constraints import decided
 from atari_dqn.spec.keys import build, flatten
 from atari_dqn.spec.schema import Spec
@@ -88,6 +88,11 @@ def _run_measurement(spec: Spec, device: str, within_seconds: float) -> dict[str
             out, errors = process.communicate(json.dumps(flatten(spec)), timeout=within_seconds)
         except subprocess.TimeoutExpired:
             return None
+    if process.returncode < 0:
+        raise InfrastructureError(
+            f"the process that measures the rate was killed by signal {-process.returncode}, perhaps because "
+            "the machine is out of memory"
+        )
     if process.returncode != 0:
         raise RuntimeError(f"measuring the rate failed:\n{errors}")
     result: dict[str, str | float] = json.loads(out.splitlines()[-1])

@@ -17,6 +17,7 @@ from time import monotonic
 from types import TracebackType
 
 from atari_dqn.envs.processes import interrupts_blocked, parent_to_end_with
+from atari_dqn.errors import UserError
 from atari_dqn.evaluation.traces import Tracer
 from atari_dqn.files.atomic import prepare_folder
 from atari_dqn.record.recorder import median_game, recording_of, source_of
@@ -41,10 +42,15 @@ class _RenderProcess:
     def __init__(self, recording: Path) -> None:
         self.recording = recording
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - `close` closes it
-        with interrupts_blocked():  # Ctrl-C interrupts the run, which then ends this process
-            self._process = subprocess.Popen(  # noqa: S603 - fixed command
-                _command(recording), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self._errors
-            )
+        quiet = subprocess.DEVNULL
+        try:
+            with interrupts_blocked():  # Ctrl-C interrupts the run, which then ends this process
+                self._process = subprocess.Popen(  # noqa: S603 - fixed command
+                    _command(recording), stdin=quiet, stdout=quiet, stderr=self._errors
+                )
+        except BaseException:
+            self._errors.close()
+            raise
 
     def ended(self, within_seconds: float = 0.0) -> bool:
         """Wait for the process; return whether it has ended."""
@@ -106,9 +112,19 @@ class EvaluationVideos:
         return Tracer() if self._active and kind != "light" else None
 
     def record(self, kind: str, played: Sequence[EvaluationEpisode], tracer: Tracer | None) -> None:
-        """Save a recording of the median game of a traced evaluation, as the most typical one."""
+        """Save a recording of the median game of a traced evaluation, as the most typical one.
+
+        A recording that cannot be written, as on a full disk, is reported and does not end the run.
+        """
         if tracer is None:
             return
+        try:
+            self._save(kind, played, tracer)
+        except (OSError, UserError) as error:
+            self._notify("video", f"the evaluation is not recorded: {error}")
+        self.poll()
+
+    def _save(self, kind: str, played: Sequence[EvaluationEpisode], tracer: Tracer) -> None:
         prepare_folder(self._run.videos)
         step = self._training.clock.steps
         path = self._run.videos / f"step_{step:09d}.json"
@@ -117,7 +133,6 @@ class EvaluationVideos:
             # an existing video is from before the run was resumed at an earlier step
             path.with_suffix(".mp4").unlink(missing_ok=True)
             save_recording(recording, path)
-        self.poll()
 
     def poll(self) -> None:
         """Report a finished video and start the next one, without waiting."""
@@ -130,8 +145,13 @@ class EvaluationVideos:
             self._process.close()
             self._process = None
         pending = self._pending()
-        if pending:
+        if not pending:
+            return
+        try:
             self._process = _RenderProcess(pending[0])
+        except OSError as error:  # too many processes, or no folder for temporary files
+            self._failed.add(pending[0])
+            self._notify("video", f"could not render {_name(pending[0])}: {error}; {_remedy(pending[0])}")
 
     def _wait(self) -> None:
         """Wait for the pending videos, and report those that are not rendered in time."""

@@ -137,6 +137,8 @@ class HealthMonitor:
             )
         except OSError as error:
             return str(write_failure(bundle, error))
+        except RuntimeError as error:  # a GPU is out of memory, which must not hide why the run halts
+            return f"{bundle}: cannot be written: {next(iter(str(error).splitlines()), '')}"
         return f"Read first: {bundle / README}"
 
     def _remedy(self) -> str:

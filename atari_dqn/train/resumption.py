@@ -13,7 +13,8 @@ from typing import Any, NoReturn
 import torch
 
 from atari_dqn.actors.inline import InlineActors
-from atari_dqn.errors import DamagedError, UserError
+from atari_dqn.envs.worker_handle import WorkerFailedError
+from atari_dqn.errors import DamagedError, InfrastructureError, UserError
 from atari_dqn.files.atomic import is_file
 from atari_dqn.run.archive.archive import refuse_imported
 from atari_dqn.run.checkpoint.bookkeeping import check_bookkeeping
@@ -200,11 +201,18 @@ def _load(training: Learning, checkpoint: Path, step: int) -> None:
         training.check_recent_state(bookkeeping.get("recent_batch"))
         if training.clock.steps != step:
             raise ValueError(f"clock.steps: found {training.clock.steps}, expected {step}")
-    except torch.OutOfMemoryError:  # a matter of the machine, not of the checkpoint
-        raise
     except (LookupError, ArithmeticError, ValueError, TypeError, RuntimeError) as error:
+        if _is_of_the_machine(error):
+            raise
         cause = next(reversed(str(error).splitlines()), type(error).__name__)
         raise DamagedError(f"{checkpoint}: is not a state of this run's spec: {cause}") from error
+
+
+def _is_of_the_machine(error: Exception) -> bool:
+    """Return whether an error is one of memory or of a process that ended, not of a checkpoint."""
+    if isinstance(error, InfrastructureError):
+        return not isinstance(error, WorkerFailedError)
+    return isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in str(error)
 
 
 def refuse_to_discard(store: CheckpointStore, point: ResumePoint) -> None:

@@ -12,6 +12,7 @@ from atari_dqn.run.sweep.status import MemberStatus, SweepStatus
 _OTHER_COLUMNS = 68
 """Width of all columns but the name and the alerts."""
 _NAME_COLUMNS = 16
+_ALERTS_COLUMNS = 7
 PIPE_COLUMNS = 110
 """Width of the table where there is no terminal."""
 ORDER = ("running", "abandoned", "halted", "damaged", "invalid", "crashed", "stopped", "waiting", "finished")
@@ -22,7 +23,8 @@ def heading(columns: int, names: Iterable[str]) -> str:
     """Return the titles of the columns."""
     width = name_width(columns, names)
     numbers = f"{'frames':>8}{'done':>6}{'f/s':>7}{'left':>9}{'score':>10}"
-    return f"{'run':<{width}} {'state':<9} {'host':<12}{numbers} alerts"
+    titles = f"{'run':<{width}} {'state':<9} {'host':<12}{numbers}"
+    return f"{titles} alerts" if len(titles) + _ALERTS_COLUMNS <= columns else titles
 
 
 def name_width(columns: int, names: Iterable[str]) -> int:
@@ -38,7 +40,7 @@ def run_line(each: MemberStatus, width: int) -> str:
     share = each.env_frames / max(1, each.total_frames)
     rate = count(each.frames_per_second) if is_running else "-"
     left = duration(each.seconds_left) if is_running else "-"
-    alerts = ", ".join(each.alerts) + ("" if each.belongs else "not in the sweep file any more")
+    alerts = ", ".join([*each.alerts, *([] if each.belongs else ["not in the sweep file any more"])])
     done = percentage(min(1.0, share), decimals=0)
     numbers = f"{count(each.env_frames):>8}{done:>6}{rate:>7}{left:>9}{marked_score(each.evaluation):>10}"
     return f"{name:<{width}} {each.state:<9} {printable(each.host)[:11]:<12}{numbers} {alerts}".rstrip()

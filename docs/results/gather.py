@@ -51,7 +51,7 @@ def origin(name: str, run: Path) -> dict[str, Any]:
         "command": " ".join(shortened(record["command_line"])[1:]),
         "spec_digest": record["spec"]["digest"][:12],
         "cpu_model": record["hardware"]["cpu_model"],
-        "cpu_flags": " ".join(record["hardware"]["cpu_flags"]),
+        "cpu_flags": " ".join(record["hardware"]["cpu_flags"] or ()),
         "torch_threads": record["torch_threads"],
         "torch": record["versions"]["torch"],
         "ale_py": record["versions"]["ale-py"],

@@ -47,3 +47,30 @@ def test_step_to_other_frames_has_no_gain(tmp_path: Path) -> None:
     ]
     rows = ladder_rows(rungs(compare(paths, human_table="atari57").results))
     assert rows[1][-1] == "not compared: after 1,000,000 frames, there 500,000"
+
+
+def test_step_that_adds_to_no_other_has_no_gain(tmp_path: Path) -> None:
+    paths = [
+        make_run(tmp_path / f"{name}_{seed}", [score + seed], overrides=[f"seed={seed}", *keys])
+        for name, score, keys in (
+            ("plain", 0.0, ()),
+            ("double", 10.0, ("toggles.double=true",)),
+            ("dueling", 4.0, ("toggles.dueling=true",)),
+            ("both", 20.0, ("toggles.double=true", "toggles.dueling=true")),
+        )
+        for seed in (1, 2)
+    ]
+    rows = ladder_rows(rungs(compare(paths, human_table="atari57").results))
+    found = {row[1]: row[-1].partition(" ")[0] for row in rows}
+    assert found == {"none": "–", "double": "10.0", "dueling": "4.0", "double, dueling": "16.0"}
+
+
+def test_step_of_cut_games_has_no_gain(tmp_path: Path) -> None:
+    cap = "evaluation.max_episode_frames=1_000"
+    paths = [
+        make_run(tmp_path / f"{place}_{seed}", [1.0], overrides=[f"seed={seed}", cap, *keys], frame_caps=9)
+        for place, keys in enumerate([(), ("toggles.double=true",)])
+        for seed in (1, 2)
+    ]
+    rows = ladder_rows(rungs(compare(paths, human_table="atari57").results))
+    assert rows[1][-1] == "not compared: the frame cap cut games"

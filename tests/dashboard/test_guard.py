@@ -9,7 +9,9 @@ import pytest
 from atari_dqn.dashboard.guard import Guard
 
 
-def answer(token: str | None, *, query: str = "", **fields: str) -> tuple[int, dict[bytes, bytes]]:
+def answer(
+    token: str | None, *, path: str = "/", query: str = "", **fields: str
+) -> tuple[int, dict[bytes, bytes]]:
     """Return the status and the headers of the answer to one request."""
     sent: list[dict[str, Any]] = []
 
@@ -20,7 +22,10 @@ def answer(token: str | None, *, query: str = "", **fields: str) -> tuple[int, d
         sent.append(message)
 
     headers = [(name.encode(), value.encode("latin-1")) for name, value in fields.items()]
-    scope: Any = {"type": "http", "headers": headers, "query_string": query.encode("latin-1")}
+    scope: Any = {
+        "type": "http", "method": "GET", "path": path, "headers": headers,
+        "query_string": query.encode("latin-1"),
+    }  # fmt: skip
     asyncio.run(Guard(app, token)(scope, lambda: None, send))  # type: ignore[arg-type,return-value]
     return sent[0]["status"], dict(sent[0]["headers"])
 
@@ -28,7 +33,7 @@ def answer(token: str | None, *, query: str = "", **fields: str) -> tuple[int, d
 @pytest.mark.parametrize("token", ["a+b/c==", "a;b c", "schlüssel", 'say "x"', "100%41"])
 def test_cookie_of_a_token_lets_the_next_request_in(token: str) -> None:
     status, headers = answer(token, query=f"token={quote(token)}")
-    assert status == 200
+    assert status == 303
     cookie = headers[b"set-cookie"].decode("latin-1").split("; ")[0]
     assert answer(token, cookie=cookie)[0] == 200
 
@@ -40,3 +45,21 @@ def test_every_address_of_this_machine_alone_needs_no_token(host: str) -> None:
 
 def test_name_that_may_be_made_to_lead_here_is_refused() -> None:
     assert answer(None, host="localhost.example:8642")[0] == 403
+
+
+@pytest.mark.parametrize(
+    ("path", "query", "location"),
+    [
+        ("/", "token=abc", b"/"),
+        ("/curves", "token=abc&run=a%20b", b"/curves?run=a+b"),
+        ("//evil.example/x", "token=abc", b"/evil.example/x"),
+    ],
+)
+def test_token_is_left_out_of_the_address_that_it_opens(path: str, query: str, location: bytes) -> None:
+    headers = answer("abc", path=path, query=query)[1]
+    assert headers[b"location"] == location
+    assert headers[b"referrer-policy"] == b"no-referrer"
+
+
+def test_wrong_token_is_refused() -> None:
+    assert answer("abc", query="token=abd")[0] == 403

@@ -1,10 +1,13 @@
 """What the live page and the captions of videos say."""
 
+import os
+import time
 from pathlib import Path
 
 from broken_runs import make_run
 
 from atari_dqn.dashboard.library import Library
+from atari_dqn.run.directory import RunDirectory
 from atari_dqn.train.stopwatch import PARTS
 
 # The pages are imported by their tests: NiceGUI takes each worker a second.
@@ -44,3 +47,19 @@ def test_shares_of_time_are_those_of_all_parts() -> None:
     from atari_dqn.dashboard.pages.live import PARTS as SHOWN
 
     assert {*SHOWN} == {*PARTS, "other"}
+
+
+def test_a_run_in_a_long_evaluation_is_in_progress(tmp_path: Path) -> None:
+    from atari_dqn.dashboard.pages.live import in_progress
+
+    make_run(tmp_path / "run", [12.0])
+    (run,) = Library(tmp_path).runs()
+    an_hour_ago = time.time() - 3_600
+    for path in run.path.iterdir():
+        if path.is_file():
+            os.utime(path, (an_hour_ago, an_hour_ago))
+    (run,) = Library(tmp_path).runs()
+    assert in_progress([run]) == []
+    with RunDirectory.open(run.path).locked():
+        (running,) = Library(tmp_path).runs()
+        assert in_progress([running]) == [running]

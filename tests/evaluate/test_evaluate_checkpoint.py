@@ -253,3 +253,22 @@ def test_checkpoint_that_is_replaced_while_it_is_read_gives_way_to_the_next(
 
     monkeypatch.setattr(frozen, "verify", replaced)
     assert load_frozen(mine, CPU).checkpoint == newer
+
+
+def test_score_of_a_game_that_flickers_is_not_human_normalised() -> None:
+    score = EvaluationScore(returns=(14.6,), lengths_frames=(9_000,), end_reasons=("game_over",))
+    protocol = evaluation_protocol(
+        tiny_spec("env.flicker_probability=0.5"),
+        episodes=1,
+        checkpoint="last",
+        ale_version="0.12.1",
+        rom_md5="",
+    )
+    pong = CheckpointScore(name="run", score=score, protocol=protocol, reference=human_random("pong"))
+    assert (pong.comparable, pong.human_normalised) == (False, None)
+
+
+def test_run_directory_of_the_name_best_is_no_best_checkpoint(finished: Path, tmp_path: Path) -> None:
+    path = Path(shutil.copytree(finished, tmp_path / "best", symlinks=True))
+    assert load_frozen(path, CPU).choice == "last"
+    assert load_frozen(path / "checkpoints/best", CPU).choice == "best"

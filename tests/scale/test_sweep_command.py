@@ -96,6 +96,7 @@ BAD = {
     ("mine.toml", "--status", "--plan"): "--plan and --status: expected one of them",
     ("mine.toml", "--measure"): "--measure: expected with --plan",
     ("mine.toml", "--plan", "--retry"): "--retry: expected without --plan and --status",
+    ("mine.toml", "--status", "--jobs", "2", "--plain"): "--status: expected without --plain, --jobs",
     ("mine.toml", "--status", "--retry"): "--retry: expected without --plan and --status",
     ("mine.toml", "--on", "loca"): "--on: found 'loca', expected local or ray; did you mean \"local\"?",
     ("mine.toml", "--device", "cuda:7"): "device 'cuda:7' is not available: found 0 CUDA devices",

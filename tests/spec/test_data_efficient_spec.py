@@ -106,3 +106,8 @@ def test_importance_weights_are_divided_as_in_the_published_code(name: str) -> N
     assert replay.weight_maximum == "minibatch"
     assert replay.priority_offset is not None
     assert replay.priority_offset <= 1e-6
+
+
+def test_resets_of_a_network_with_memory_are_refused() -> None:
+    with pytest.raises(SpecError, match="it is not defined for networks with memory"):
+        load_spec(RUNS / "r2d2_small.toml", ["toggles.resets=true"])

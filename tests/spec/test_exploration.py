@@ -99,3 +99,19 @@ def test_new_key_that_is_used_changes_the_digest(override: str):
         load_spec(RUNS / "pong_trackA.toml", ["env.num_envs=8", *more]).spec for more in ([], [override])
     )
     assert spec_digest(other) != spec_digest(plain)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "words"),
+    [
+        (["exploration.epsilon_off_frames=100_000"], "without noisy layers only ε explores"),
+        (
+            ["toggles.noisy=true", "exploration.epsilon_start=0.0", "exploration.epsilon_end=0.0",
+             "exploration.epsilon_off_frames=100_000"],
+            "ε is 0 anyway",
+        ),
+    ],
+)  # fmt: skip
+def test_switch_of_epsilon_that_is_none_is_refused(write_spec, overrides: list[str], words: str) -> None:
+    with pytest.raises(SpecError, match=words):
+        load_spec(write_spec(), overrides)

@@ -78,7 +78,8 @@ BTR = (
     "toggles.distribution=iqn", "distribution.num_fractions=4", "distribution.num_target_fractions=4",
     "distribution.num_policy_fractions=4", "toggles.munchausen=true", "toggles.double=false",
     "toggles.noisy=true", "toggles.n_step=3", "env.num_envs=2", "learner.update_period_steps=8",
-    "env.noop_max_frames=0", "exploration.kind=linear", "exploration.epsilon_off_frames=300",
+    "env.noop_max_frames=0", "exploration.kind=linear", "exploration.epsilon_end=0.01",
+    "exploration.epsilon_start=1.0", "exploration.epsilon_off_frames=300",
 )  # fmt: skip
 FOR_MANY_CHECKPOINTS = "training.total_frames=280"
 

@@ -16,6 +16,7 @@ import pytest
 import torch
 from tiny import CPU, FEW_STEPS, TINY_CATCH, run
 
+from atari_dqn.envs.worker_handle import WorkerDiedError, WorkerFailedError
 from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.fast import acceleration
 from atari_dqn.fast.cpu.library import kernels_for
@@ -24,6 +25,7 @@ from atari_dqn.run.checkpoint.store import CheckpointStore
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.train import launch
 from atari_dqn.train import resume_exactness as promises
+from atari_dqn.train.learning import Learning
 from atari_dqn.train.resumption import ResumePoint, beginning_of, resume_point
 
 SHORT = ("training.total_frames=800", "checkpoint.keep_last=2")
@@ -230,3 +232,41 @@ def test_another_compiler_of_a_compiled_run_is_reported(
     assert list(promises.why_inexact(newest(compiled_run), CPU)) == [
         "C++ compiler g++ 13, it began with g++ 12"
     ]
+
+
+class EndsAtTheState:
+    """A training in which an error is raised when a state is loaded."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    def __call__(self, *_: object) -> None:
+        raise self._error
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        WorkerDiedError("worker 0 was killed by SIGKILL"),
+        torch.OutOfMemoryError("CUDA out of memory"),
+        RuntimeError("DefaultCPUAllocator: can't allocate memory"),
+    ],
+    ids=str,
+)
+def test_checkpoint_is_not_called_damaged_for_want_of_memory(
+    copied: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    monkeypatch.setattr(Learning, "load_state_dict", EndsAtTheState(error))
+    with pytest.raises(type(error), match=str(error)):
+        resume(copied, total_frames=1_000)
+
+
+@pytest.mark.parametrize(
+    "error", [WorkerFailedError("worker 0 failed: no such state"), ValueError("a key")], ids=str
+)
+def test_checkpoint_whose_state_does_not_fit_is_damaged(
+    copied: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    monkeypatch.setattr(Learning, "load_state_dict", EndsAtTheState(error))
+    with pytest.raises(DamagedError, match="is not a state of this run's spec"):
+        resume(copied, total_frames=1_000)

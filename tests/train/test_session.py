@@ -1,6 +1,7 @@
 import json
 import multiprocessing
 import os
+import pickle
 import resource
 import shutil
 import signal
@@ -457,3 +458,8 @@ def test_last_checkpoint_is_not_optional(tmp_path: Path) -> None:
     with largest_file(100_000), pytest.raises(DiskFullError):
         run(tmp_path / "run", SHORT, "checkpoint.on_full_disk=continue")
     assert not (tmp_path / "run/summary.json").exists()
+
+
+def test_interrupt_of_another_process_arrives_as_what_it_was() -> None:
+    arrived = pickle.loads(pickle.dumps(InterruptedRunError(signal.SIGTERM)))
+    assert (str(arrived), arrived.exit_code) == ("interrupted by SIGTERM", 143)

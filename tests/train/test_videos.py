@@ -1,5 +1,6 @@
 """Each full evaluation leaves a video, which does not change the learning."""
 
+import errno
 import json
 import signal
 import subprocess
@@ -12,6 +13,7 @@ import av
 import pytest
 from tiny import run
 
+from atari_dqn.errors import DiskFullError
 from atari_dqn.record.recording import load_recording
 from atari_dqn.train import evaluation_videos as videos
 
@@ -133,3 +135,26 @@ def test_process_ends_with_its_killed_parent_even_if_it_is_stopped() -> None:
     while stat.exists() and stat.read_text().rpartition(")")[2].split()[0] != "Z":
         assert time.monotonic() < deadline, "the child lives on"
         time.sleep(0.02)
+
+
+def test_run_goes_on_without_its_videos_if_they_cannot_be_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_process(*_: object, **__: object) -> None:
+        raise OSError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(subprocess, "Popen", no_process)
+    run(tmp_path / "run", *TWO_EVALUATIONS, ON)
+    (first, *_) = [text for text in notices(tmp_path / "run", "video") if "could not render" in text]
+    assert "Resource temporarily unavailable" in first
+
+
+def test_run_goes_on_without_a_recording_that_a_full_disk_refuses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_space(*_: object) -> None:
+        raise DiskFullError("cannot write the recording: no space left on device")
+
+    monkeypatch.setattr(videos, "save_recording", no_space)
+    run(tmp_path / "run", *TWO_EVALUATIONS, ON)
+    assert "no space left on device" in notices(tmp_path / "run", "video")[0]

@@ -134,6 +134,7 @@ BAD = {
     ("nothing",): "nothing: no such file; expected a tune file, the folder of a tune, or the name of a ship",
     (".",): ".: is not the folder of a tune; expected a tune file, or a folder it was begun in",
     ("mine.toml", "--status"): "outputs/mine: no tune has begun there; `dqn tune` begins it",
+    ("mine.toml", "--status", "--device", "cpu"): "--status: expected without --device",
     ("mine.toml", "--status", "--plan"): "--plan and --status: expected one of them",
     ("mine.toml", "--device", "cuda:7"): "device 'cuda:7' is not available: found 0 CUDA devices",
     ("mine.toml", "--folder", "mine.toml"): "mine.toml: is not a folder; name another folder with --folder",

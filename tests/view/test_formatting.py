@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from atari_dqn.formatting import count, duration, measure, percentage, score, size
+from atari_dqn.formatting import count, duration, measure, percentage, score, size, wrapped
 
 
 @pytest.mark.parametrize(
@@ -63,3 +63,9 @@ def test_percentage_has_the_decimals_asked_for(share: float, decimals: int, text
 
 def test_count_that_is_none_is_a_dash() -> None:
     assert count(math.nan) == "-"
+
+
+def test_long_line_is_broken_at_80_columns_with_its_indent_before_each_part() -> None:
+    lines = wrapped("word " * 40, indent="# ").splitlines()
+    assert [line[:6] for line in lines] == ["# word"] * 3
+    assert max(map(len, lines)) <= 80

@@ -1,6 +1,7 @@
 """The views of a sweep: lines for what changes, and a table that fits the terminal."""
 
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from atari_dqn.run.sweep.status import SweepStatus
 from atari_dqn.scale.members import load_sweep
 from atari_dqn.scale.opening import open_sweep
 from atari_dqn.view import sweep_views
+from atari_dqn.view.sweep_text import heading, run_line
 from atari_dqn.view.sweep_views import LiveSweepView, PlainSweepView
 
 
@@ -72,3 +74,10 @@ def test_the_live_table_fits_and_names_failures_first(status: SweepStatus):
     assert max(map(len, drawn)) <= 100
     assert drawn[1].split()[:2] == ["catch_smoke_catch_seed29", "halted"]
     assert [drawn[-3], drawn[-1]] == ["and 17 runs more", "a sentence"]
+
+
+def test_alerts_are_separated_and_a_heading_fits_80_columns(status: SweepStatus):
+    status.refresh()
+    member = replace(status.members[0], alerts=("q_bound warned",), belongs=False)
+    assert run_line(member, 16).endswith(" q_bound warned, not in the sweep file any more")
+    assert len(heading(80, [member.member.name])) <= 80

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import pairwise
+from collections.abc import Sequence
 
 import numpy as np
 from nicegui import ui
@@ -17,7 +17,7 @@ from atari_dqn.dashboard.library import Library, RunEntry, toggles_on
 from atari_dqn.dashboard.pages.compared import compared, estimate_text
 from atari_dqn.dashboard.pages.games import table
 
-_TITLES = ("step", "toggles", "n", "score", "increment over the step before")
+_TITLES = ("step", "toggles", "n", "score", "increment over the nearest step with fewer toggles")
 
 
 def ablations_page(library: Library) -> None:
@@ -52,6 +52,8 @@ def _show(content: ui.column, runs: list[RunEntry], game: str, track_label: str)
             ui.label("No such run has a final evaluation yet.")
         for fault in faults:
             ui.label(f"left out: {fault}").classes(FAULT)
+        for warning in comparison.warnings if comparison else ():
+            ui.label(warning).classes("opacity-70")
 
 
 def ladder_figure(ladder: list[GroupResult]) -> Figure:
@@ -78,8 +80,8 @@ def rungs(results: tuple[GroupResult, ...]) -> list[GroupResult]:
 
 
 def ladder_rows(ladder: list[GroupResult]) -> list[list[str]]:
-    """Format a row for each rung; the first has no increment."""
-    increments = ["–"] + [_increment(below, above) for below, above in pairwise(ladder)]
+    """Format a row for each rung; one that adds toggles to no earlier one has no increment."""
+    increments = [_increment(_below(rung, ladder[:place]), rung) for place, rung in enumerate(ladder)]
     return [
         [
             f"{rung.group.method.label} {rung.group.method.track_label}",
@@ -92,8 +94,17 @@ def ladder_rows(ladder: list[GroupResult]) -> list[list[str]]:
     ]
 
 
-def _increment(below: GroupResult, above: GroupResult) -> str:
-    """Format the gain of a step, or in what its protocol or frames are not those of the step before."""
+def _below(rung: GroupResult, earlier: Sequence[GroupResult]) -> GroupResult | None:
+    """Return the last of the earlier rungs whose toggles this one has, and more; None if there is none."""
+    return next((each for each in reversed(earlier) if {*_toggles(each)} < {*_toggles(rung)}), None)
+
+
+def _increment(below: GroupResult | None, above: GroupResult) -> str:
+    """Format the gain of a step, or why the two scores are not compared."""
+    if below is None:
+        return "–"
+    if not (below.last.comparable and above.last.comparable):
+        return "not compared: the frame cap cut games"
     differences = obstacles((above.group, above.last), (below.group, below.last))
     if differences:
         return f"not compared: {'; '.join(differences)}"

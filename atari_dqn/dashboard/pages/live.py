@@ -41,8 +41,15 @@ def live_page(library: Library) -> None:
 
 
 def in_progress(runs: list[RunEntry]) -> list[RunEntry]:
-    """Select the runs that wrote something in the last ten minutes."""
-    return [run for run in runs if time.time() - run.written < SILENT_SECONDS]
+    """Select the runs that a process runs, or that wrote something in the last ten minutes.
+
+    A long evaluation writes nothing that is looked at here.
+    """
+    return [run for run in runs if _is_running(run) or time.time() - run.written < SILENT_SECONDS]
+
+
+def _is_running(run: RunEntry) -> bool:
+    return run.status is not None and run.status.state == "running"
 
 
 def _card(run: RunEntry) -> None:

@@ -124,10 +124,11 @@ function decimals(number, plus = "") {
 }
 
 function drawNumbers(game, position) {
-  const seconds = game.frame[position] / RECORDING.frames_per_second;
+  // whole tenths, or 59.95 seconds would be shown as 60.0
+  const tenths = Math.floor(game.frame[position] * 10 / RECORDING.frames_per_second);
   $("score").textContent = game.score[position].toLocaleString("en").replace("-", "−");
   $("lives").textContent = game.lives[position] || "–";
-  $("time").textContent = `${Math.floor(seconds / 60)}:${(seconds % 60).toFixed(1).padStart(4, "0")}`;
+  $("time").textContent = `${Math.floor(tenths / 600)}:${(tenths % 600 / 10).toFixed(1).padStart(4, "0")}`;
   $("step").textContent = `${position.toLocaleString("en")} of ${game.steps.toLocaleString("en")}`;
   $("position").value = position;
 }
@@ -139,7 +140,7 @@ function drawActions(game, position) {
   rows.forEach((row, action) => {
     const value = game.values[first + action], advantage = game.advantages[first + action];
     row.classList.toggle("selected", action === selected);
-    row.classList.toggle("best", value === game.best[position]);
+    row.classList.toggle("best", !over && value === game.best[position]);
     row.classList.toggle("random", random && action === selected);
     row.querySelector(".value").textContent = over ? "" : decimals(value);
     row.querySelector(".advantage").textContent = over ? "" : decimals(advantage, "+");

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 _NAME = re.compile(r"step_([0-9]{9,18})")
 
@@ -19,3 +20,9 @@ def named_step(name: str) -> int:
     """
     found = _NAME.fullmatch(name)
     return int(found[1]) if found else -1
+
+
+def files_of_step(folder: Path, step: int, suffix: str) -> list[Path]:
+    """Return the files NAME and NAME_… of a folder with a suffix, of which NAME is that of a checkpoint."""
+    name = checkpoint_name(step)
+    return [path for path in folder.glob(f"{name}*{suffix}") if path.stem.removeprefix(name)[:1] in ("", "_")]

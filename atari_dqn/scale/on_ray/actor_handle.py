@@ -9,7 +9,7 @@ from typing import Any
 
 import ray
 
-from atari_dqn.actors.orders import ActorDiedError
+from atari_dqn.actors.orders import ActorDiedError, ActorFailedError
 from atari_dqn.formatting import printable_lines
 from atari_dqn.scale.on_ray.remote_actor import Snapshot
 
@@ -41,7 +41,8 @@ class RayActor:
         try:
             steps, body = ray.get(list(self._open[0]), timeout=_SILENT_SECONDS)
         except ray.exceptions.RayTaskError as error:
-            raise self._died(f"failed:\n{printable_lines(str(error))}") from None
+            failure = self._died(f"failed:\n{printable_lines(str(error))}")
+            raise ActorFailedError(str(failure)) from None
         except ray.exceptions.GetTimeoutError:
             raise self._died(f"has not answered for {_SILENT_SECONDS:.0f} seconds") from None
         except ray.exceptions.RayError as error:
