@@ -113,10 +113,10 @@ def _lag_seconds(c: FlowConstants, actors: int, steps: float) -> float:
     """
     updates = steps * c.updates_per_step
     published = c.publish_period_updates / updates / 2 if updates else 0.0
-    per_env = steps / actors / c.envs_per_actor
-    message = c.message_steps / c.envs_per_actor / per_env
-    fetched = max(0.0, c.sync_period_steps / per_env - message) / 2
-    waits = steps < actors * c.actor_steps_per_second * 0.999
-    playing = c.message_steps / c.actor_steps_per_second if waits else message
-    since = (c.messages_in_flight * message if waits else playing) - playing / 2
+    message = c.message_steps * actors / steps  # seconds between two messages of an actor
+    fetched = max(0.0, c.sync_period_steps * c.envs_per_actor * actors / steps - message) / 2
+    if steps < actors * c.actor_steps_per_second * 0.999:  # it waits
+        since = c.messages_in_flight * message - c.message_steps / c.actor_steps_per_second / 2
+    else:
+        since = message / 2
     return published + fetched + since

@@ -118,7 +118,7 @@ def _pictures(steps: Sequence[Sequence[Screen]]) -> Iterator[tuple[int, tuple[Sc
 
     The first picture of an odd number of frames is of a single one.
     """
-    kept = [screens[::-_FRAMES_PER_PICTURE][::-1] for screens in steps]
+    kept = [screens[(len(screens) - 1) % _FRAMES_PER_PICTURE :: _FRAMES_PER_PICTURE] for screens in steps]
     last = tuple(screens[-1] for screens in kept)
     frames = max(map(len, steps)) % _FRAMES_PER_PICTURE or _FRAMES_PER_PICTURE
     for pictures in zip_longest(*kept):

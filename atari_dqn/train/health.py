@@ -101,11 +101,12 @@ class HealthMonitor:
     def _check_pending(self, *, behind: int) -> None:
         """Check the pending updates. `behind`: number of updates after the last of them."""
         pending, self._pending = self._pending, []
-        last = self._training.clock.updates
-        for updates_ago, row in zip(range(behind + len(pending) - 1, behind - 1, -1), pending, strict=True):
-            record = UpdateRecord(last - updates_ago, *row)
+        newest = self._training.clock.updates
+        first = newest - behind - len(pending) + 1
+        for number, row in enumerate(pending, start=first):
+            record = UpdateRecord(number, *row)
             self._history.append(record)
-            self._report(self._gates.check_update(record), updates_ago=updates_ago)
+            self._report(self._gates.check_update(record), updates_ago=newest - number)
 
     def _report(self, changes: list[GateChanged], *, updates_ago: int = 0) -> None:
         for change in changes:

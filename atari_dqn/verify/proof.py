@@ -164,20 +164,23 @@ def _compare(
 ) -> Verification:
     first, second = repetitions
     last = first.states[max(first.states)]
-    skip = recorded_spec(run).spec.env.frame_skip
+    spec = recorded_spec(run).spec
     recorded_states = records.states_within(point.step, end)
     own_rows = {table: _own_rows(run, point, table, end) for table in repeated_tables(run)}
     compared = {table: len(rows) for table, rows in own_rows.items()}
-    varies = any(why_not_deterministic(recorded_spec(run).spec, device))
     reasons = _why_not_as_recorded(run, point, records, device)
     of_each_other = tuple(between(first, second))
     of_records = (*from_recorded(first, recorded_states), *from_own_rows(first, own_rows))
+    differences, excused = _excused(
+        (of_each_other, any(why_not_deterministic(spec, device)), "the repetitions differ"),
+        (of_records, bool(reasons), "it is not as the run recorded it"),
+    )
     return Verification(
         run=str(run.path),
         checked=checked,
         checkpoint=_name(point),
-        from_frames=steps_to_frames(point.step, frame_skip=skip),
-        to_frames=steps_to_frames(max(first.states), frame_skip=skip),
+        from_frames=steps_to_frames(point.step, frame_skip=spec.env.frame_skip),
+        to_frames=steps_to_frames(max(first.states), frame_skip=spec.env.frame_skip),
         seconds=first.seconds,
         updates=first.updates,
         state_parts=len(last),
@@ -187,15 +190,31 @@ def _compare(
         own_rows=compared,
         returns=first.returns,
         repeats=not of_each_other,
-        differences=(*(() if varies else of_each_other), *(() if reasons else of_records)),
+        differences=differences,
         caveats=(
             *reasons,
-            *(explained("the repetitions differ", of_each_other) if varies else ()),
-            *(explained("it is not as the run recorded it", of_records) if reasons else ()),
+            *excused,
             *_nothing_recorded(run, point, records, recorded_states, compared),
             *_nothing_learned(run, point, records, first, end),
         ),
     )
+
+
+def _excused(
+    *comparisons: tuple[tuple[str, ...], bool, str],
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the differences that count, and sentences about those that are excused.
+
+    Each comparison has its differences, whether there is a reason for them, and a title.
+    """
+    differences: list[str] = []
+    excused: list[str] = []
+    for found, is_excused, title in comparisons:
+        if is_excused:
+            excused += explained(title, found)
+        else:
+            differences += found
+    return tuple(differences), tuple(excused)
 
 
 def _why_not_as_recorded(

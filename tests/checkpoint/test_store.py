@@ -88,6 +88,12 @@ def test_newest_and_best_are_symlinks(store: CheckpointStore) -> None:
     assert links == {"latest": "step_000000003", "best": "step_000000002"}
 
 
+def test_manifest_with_the_games_of_a_long_run_is_read(store: CheckpointStore) -> None:
+    games = "1" * (2**24 + 1)
+    save(store, 1, games=games)
+    assert load_checkpoint(store.latest())[1]["games"] == games
+
+
 def test_copy_of_a_checkpoint_in_place_of_a_link_becomes_a_link(
     store: CheckpointStore, tmp_path: Path
 ) -> None:

@@ -23,6 +23,8 @@ SCHEMA_VERSION = 2
 MANIFEST = "manifest.json"
 _SEAL = "manifest_sha256"
 _MANIFEST_KEYS = ("step", "state_digest", "timestamp", "replay_saved", "files", "bookkeeping", _SEAL)
+_MOST_BYTES = 2**28
+"""The largest manifest: every game of every full evaluation is in it, 66 bytes each."""
 _READING_THREADS = min(4, os.cpu_count() or 1)
 
 FileName = Annotated[str, Meta(pattern=r"^(agent\.pt|state\.json|arrays/[\w.-]+|replay/[\w.-]+)$")]
@@ -53,7 +55,7 @@ def read_manifest(directory: Path) -> dict[str, Any]:
     path = directory / MANIFEST
     if not exists(path):
         raise UserError(f"{directory} is not a checkpoint: it contains no {MANIFEST}")
-    data = read_run_file(path)
+    data = read_run_file(path, most_bytes=_MOST_BYTES)
     try:
         manifest: dict[str, Any] = parse_json(data)
         version = manifest["schema_version"]
