@@ -199,6 +199,10 @@ THREE_SCORES = ("evaluation.full_period_frames=400", "evaluation.light_period_fr
 PRIORITIZED = ("toggles.prioritized=true",)
 SPECTRUM = ("exploration.kind=spectrum", "env.num_envs=2")
 NOISY = ("toggles.noisy=true",)
+NOISY_AND_EPSILON = (
+    *NOISY, "track=D", "replay.kind=transitions", "network.memory=none", "exploration.kind=linear",
+    "exploration.epsilon_start=1.0", "exploration.epsilon_end=0.5", "env.num_envs=1",
+)  # fmt: skip
 C51 = ("toggles.distribution=c51",)
 IQN = (
     "toggles.distribution=iqn", "distribution.num_fractions=4", "distribution.num_target_fractions=4",
@@ -257,7 +261,7 @@ CHANGES = {
     "exploration.epsilon_start": to("exploration.epsilon_start=0.1"),
     "exploration.epsilon_end": to("exploration.epsilon_end=0.9", *QUICK),
     "exploration.epsilon_decay_frames": to("exploration.epsilon_decay_frames=40"),
-    "exploration.epsilon_off_frames": to("exploration.epsilon_off_frames=40"),
+    "exploration.epsilon_off_frames": to("exploration.epsilon_off_frames=40", *NOISY_AND_EPSILON),
     "actors.mode": to("actors.mode=lockstep", "env.num_envs=2", shows_in=learned_by_actors),
     "actors.processes": to("actors.processes=1", *ACTORS, shows_in=learned_by_actors),
     "actors.fragment_steps": to("actors.fragment_steps=5", *ACTORS, shows_in=learned_by_actors),
