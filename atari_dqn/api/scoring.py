@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from atari_dqn.api.specs import Overrides, SpecLike, complete_spec
 from atari_dqn.compare.reference.studies import human_random
 from atari_dqn.envs.games import game_info
+from atari_dqn.errors import UserError
 from atari_dqn.evaluation.checkpoint_score import CheckpointScore, at_least_one
 from atari_dqn.evaluation.evaluate import play_games
 from atari_dqn.evaluation.policies import Policy, PolicyOutputs
@@ -37,7 +38,7 @@ def evaluate(
     No-ops, sticky actions and the protocol's ε come from the same random streams as for our agents.
     `policy`: a function of the observation, or an object with `act(observation, state)`, which returns an
     action and the state for the next call in this game. It is called in this process, for one game at a
-    time. `UserError` for an action that there is not.
+    time. `UserError` for an action that there is not, and for an `Agent` of another game.
 
     >>> import atari_dqn as dqn
     >>> result = dqn.evaluate(
@@ -51,6 +52,9 @@ def evaluate(
     (0.25, 1)
     """
     complete = with_protocol(complete_spec(spec, overrides), protocol)
+    played_game = getattr(policy, "game", complete.game)
+    if played_game != complete.game:
+        raise UserError(f"the policy is an agent of {played_game}, the spec is of {complete.game}")
     info = game_info(complete)
     in_process = replace(complete.system, evaluation_envs=1, evaluation_workers=0)
     played = play_games(

@@ -104,7 +104,8 @@ def main() -> None:
         raise_on_interrupt()
         _prepare_streams()
         status = _run(sys.argv[1:])
-        sys.stdout.flush()
+        if sys.stdout is not None:  # it may be closed
+            sys.stdout.flush()
     except KeyboardInterrupt:
         _print_error("interrupted; what had been saved before is whole")
         status = _INTERRUPTED

@@ -43,6 +43,8 @@ def dashboard(
 ) -> None:
     """Show every run below a folder in a browser: curves, videos, comparisons, differences, live."""
     port_number = integer("--port", port, high=_LAST_PORT)
+    if token == "":
+        raise UserError("--token: found no text, expected a token; without the option one is made if needed")
     if not root.is_dir():
         raise UserError(f"{root}: no such folder; expected one that holds run directories")
     if find_spec("nicegui") is None:

@@ -112,8 +112,9 @@ def play(
     with QuitSignals(place.keys) as signals:
         finished = _play(place, agent, spec, who, episodes=num_episodes, speed=factor)
         for name, games in finished.items():
-            saved = _save(name, games, agent, spec, named) if games and save else None
-            typer.echo(_text(name, games, saved))
+            typer.echo(_text(name, games))  # first: the score must not be lost if it cannot be saved
+            if games and save:
+                typer.echo(f"  kept in  {_save(name, games, agent, spec, named)}")
     if signals.received is not None:
         raise InterruptedRunError(signals.received)
 
@@ -221,11 +222,11 @@ def _seats(agent: FrozenAgent | None, spec: Spec, who: PlayerName, keys: Keys, e
     return seats
 
 
-def _text(name: str, games: list[EvaluationEpisode], saved: Path | None) -> str:
+def _text(name: str, games: list[EvaluationEpisode]) -> str:
+    """Format the score of a player."""
     from atari_dqn.run.scores import EvaluationScore
 
-    score = f"{name}: {EvaluationScore.of(games)}" if games else f"{name}: no game was finished"
-    return f"{score}\n  kept in  {saved}" if saved else score
+    return f"{name}: {EvaluationScore.of(games)}" if games else f"{name}: no game was finished"
 
 
 def _save(

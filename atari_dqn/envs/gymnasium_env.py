@@ -36,7 +36,7 @@ class GymnasiumVectorEnv(VectorEnv[NDArray[np.uint8], NDArray[np.int64], NDArray
     ) -> None:
         """Build the environments with `seed`; `reset(seed=...)` builds them again with another seed."""
         self.metadata = {"autoreset_mode": AutoresetMode.NEXT_STEP, "render_modes": []}
-        self._build_envs = build_envs
+        self._build_envs, self._has_begun = build_envs, False
         self._envs = build_envs(seed)
         self.num_envs = self._envs.num_envs
         info = self._envs.info
@@ -64,11 +64,17 @@ class GymnasiumVectorEnv(VectorEnv[NDArray[np.uint8], NDArray[np.int64], NDArray
             self._envs.close()
             self._envs = self._build_envs(seed)
         batch = self._envs.reset()
+        self._has_begun = True
         return self._observe(batch), {"life_lost": batch.life_lost.copy()}
 
     def step(self, actions: Int64[np.ndarray, "E"]) -> VectorStep:
-        """Step every environment; one whose episode has ended ignores its action and resets."""
-        self._envs.send(np.asarray(actions, np.int64))
+        """Step every environment; one whose episode has ended ignores its action and resets.
+
+        `ValueError` for an action that there is not, and before the first `reset`.
+        """
+        if not self._has_begun:
+            raise ValueError("step before the first reset: call reset first")
+        self._envs.send(self._checked(np.asarray(actions)))
         batch = self._envs.recv()
         return (
             self._observe(batch),
@@ -77,6 +83,15 @@ class GymnasiumVectorEnv(VectorEnv[NDArray[np.uint8], NDArray[np.int64], NDArray
             batch.truncated.copy(),
             {"life_lost": batch.life_lost.copy()},
         )
+
+    def _checked(self, actions: NDArray[Any]) -> Int64[np.ndarray, "E"]:
+        most = self._envs.info.num_actions - 1
+        is_valid = actions.shape == (self.num_envs,) and np.issubdtype(actions.dtype, np.integer)
+        if not is_valid or actions.min() < 0 or actions.max() > most:
+            raise ValueError(
+                f"found actions {actions.tolist()}, expected {self.num_envs} integers from 0 to {most}"
+            )
+        return actions.astype(np.int64)
 
     def _observe(self, batch: StepBatch) -> UInt8[np.ndarray, "E S H W"]:
         return self._stacker.push(batch).copy()

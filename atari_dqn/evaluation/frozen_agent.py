@@ -66,16 +66,24 @@ def load_frozen(path: Path, device: torch.device) -> FrozenAgent:
     of these, `DamagedError` if its files are damaged or belong to another run.
     """
     if is_archive(path):
-        return _load_archive(path, device)
+        return _finite(_load_archive(path, device))
     for _ in range(_TRIES):
         run, checkpoint = locate(path)
         try:
-            return _load(run, checkpoint, path, device)
+            return _finite(_load(run, checkpoint, path, device))
         except (UserError, DamagedError, OSError) as error:
             failure = error
             if locate(path)[1] == checkpoint:
                 raise
     raise failure
+
+
+def _finite(agent: FrozenAgent) -> FrozenAgent:
+    """Return an agent; raise `DamagedError` if one of its weights is not a finite number."""
+    for name, weight in agent.network.state_dict().items():
+        if not weight.isfinite().all():
+            raise DamagedError(f"{agent.checkpoint}: its weights {name} are not finite")
+    return agent
 
 
 def _load(run: RunDirectory, checkpoint: Path, path: Path, device: torch.device) -> FrozenAgent:

@@ -13,6 +13,7 @@ B observations, S stacked frames, H×W one frame, A actions, R numbers of the re
 from __future__ import annotations
 
 import logging
+import os
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -40,7 +41,11 @@ _EXAMPLES = 2
 
 
 def require_onnx() -> None:
-    """Raise a `UserError` that names the extra if a package of it is missing."""
+    """Import the packages of the extra; raise a `UserError` that names it if one is missing.
+
+    onnxruntime sends data about its use to its makers unless a variable says otherwise.
+    """
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
     for name in _PACKAGES:
         try:
             import_module(name)

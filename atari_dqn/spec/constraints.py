@@ -77,7 +77,7 @@ class AtMost:
         return value <= self.high
 
     def __str__(self) -> str:
-        return f"at most {self.high:g}"
+        return f"at most {self.high:,}" if isinstance(self.high, int) else f"at most {self.high:g}"
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from atari_dqn.spec.constraints import AtLeast, Auto, Below, MoreThan, Unless, When, Within
+from atari_dqn.spec.constraints import AtLeast, AtMost, Auto, Below, MoreThan, Unless, When, Within
 from atari_dqn.spec.schema_actors import Actors
 from atari_dqn.spec.schema_agent import Distribution, Learner, Network, Optimizer, Replay
 
@@ -136,11 +136,11 @@ class Evaluation:
     """Emulator frames after which an evaluation episode is truncated."""
     light_period_frames: Annotated[int, AtLeast(1)]
     """Emulator frames between light evaluations."""
-    light_episodes: Annotated[int, AtLeast(1)]
+    light_episodes: Annotated[int, AtLeast(1), AtMost(1_000_000)]
     """Number of episodes of a light evaluation."""
     full_period_frames: Annotated[int, AtLeast(1)]
     """Emulator frames between full evaluations, after each of which a checkpoint is saved."""
-    full_episodes: Annotated[int, AtLeast(1)]
+    full_episodes: Annotated[int, AtLeast(1), AtMost(1_000_000)]
     """Number of episodes of a full evaluation and of the final one."""
 
 

@@ -25,7 +25,7 @@ from atari_dqn.run.checkpoint.reconcile import (
     reconcile,
     refuse_wrong_place,
 )
-from atari_dqn.run.checkpoint.rewind import later_checkpoints, named_checkpoint
+from atari_dqn.run.checkpoint.rewind import later_checkpoints, named_checkpoint, refuse_empty_store
 from atari_dqn.run.checkpoint.store import CheckpointStore, load_checkpoint
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.threads import threads_at
@@ -106,7 +106,7 @@ def _find_point(run: RunDirectory, checkpoint: str | None, set_aside_logs: bool)
         if found.entries:
             # the link may be one checkpoint behind after a crash
             return _point_at(run, store.folder / found.entries[-1].path, set_aside_logs=set_aside_logs)
-        _refuse_empty_store(run)
+        refuse_empty_store(run)
         return beginning_of(run)
 
 
@@ -121,12 +121,6 @@ def _refuse_lost_checkpoint(checkpoint: Path) -> NoReturn:
         raise DamagedError(f"{checkpoint / MANIFEST}: missing")
     refuse_wrong_place(checkpoint, verify(checkpoint)["step"])
     raise DamagedError(f"{checkpoint}: is not a checkpoint of this run")
-
-
-def _refuse_empty_store(run: RunDirectory) -> None:
-    """Raise `DamagedError` if the event log names checkpoints: a new start would delete all log rows."""
-    if is_file(run.events) and b'"kind": "checkpoint"' in run.events.read_bytes():
-        raise DamagedError(f"{run.checkpoints}: empty, although {run.events.name} lists checkpoints")
 
 
 def _point_at(run: RunDirectory, checkpoint: Path, *, set_aside_logs: bool = False) -> ResumePoint:

@@ -12,7 +12,7 @@ from atari_dqn.run.checkpoint.bookkeeping import check_bookkeeping
 from atari_dqn.run.checkpoint.catalog import CATALOG
 from atari_dqn.run.checkpoint.manifest import MANIFEST, verify
 from atari_dqn.run.checkpoint.reconcile import checkpoint_directories, refuse_wrong_place
-from atari_dqn.run.checkpoint.rewind import refuse_lost_catalog
+from atari_dqn.run.checkpoint.rewind import refuse_empty_store, refuse_lost_catalog
 from atari_dqn.run.checkpoint.store import CheckpointStore
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.scores import EvaluationScore
@@ -33,6 +33,7 @@ def check_run(run: RunDirectory) -> CheckedFiles:
     """Check every file of a run; raise `DamagedError` for the first damaged one."""
     store = CheckpointStore(run.checkpoints)
     refuse_lost_catalog(store)
+    refuse_empty_store(run)
     manifests = {path.name: _checked(run, path) for path in checkpoint_directories(store.folder)}
     _check_catalog(store, manifests)
     _check_links(store, manifests)

@@ -1,5 +1,6 @@
 """Environments for other programs, and scores of their policies under our protocols."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import gymnasium
@@ -130,3 +131,9 @@ def test_seeds_determine_the_games_of_an_environment() -> None:
         return b"".join(observation.tobytes() for observation in observations)
 
     assert frames(1) == frames(1) != frames(2)
+
+
+def test_an_agent_of_another_game_is_refused() -> None:
+    agent = SimpleNamespace(game="catch", act=lambda observation, state: (0, None))
+    with pytest.raises(UserError, match="the policy is an agent of catch, the spec is of pong"):
+        dqn.evaluate(agent, "pong_smoke", episodes=1)

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import shlex
 import subprocess
 from pathlib import Path
 
@@ -99,3 +100,10 @@ def test_error_without_a_file_is_our_own_and_keeps_its_traceback(
 def test_module_is_the_program() -> None:
     done = dqn("--version")
     assert (done.returncode, done.stdout) == (0, "atari_dqn 0.2.0\n")
+
+
+@pytest.mark.slow
+def test_closed_standard_output_is_no_error() -> None:
+    command = " ".join([*map(shlex.quote, PROGRAM), "--version", ">&-"])
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, env=os.environ | ENVIRONMENT)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -132,7 +132,9 @@ def test_other_machines_need_the_token_that_is_printed(root: Path) -> None:
     with served(root, "--host", "0.0.0.0") as address:
         bare, _, token = address.partition("?token=")
         assert len(token) >= 32
-        assert status(address) == 200
+        with_cookies = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+        with with_cookies.open(address, timeout=30) as answer:
+            assert (answer.status, "token" in answer.url) == (200, False)
         assert status(bare, Cookie=f"dqn_token={token}") == 200
         assert status(bare) == 403
         assert status(f"{bare}?token=wrong") == 403

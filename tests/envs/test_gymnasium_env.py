@@ -98,3 +98,19 @@ def test_unknown_options_are_refused(vector):
 def test_gymnasium_env_of_two_environments_is_refused():
     with pytest.raises(ValueError, match="expected one environment, got 2"):
         GymnasiumEnv(builder(2), stack_frames=4)
+
+
+@pytest.mark.parametrize("action", [-1, 3, 1.9, True])
+def test_action_that_there_is_not_is_refused(action):
+    slot = GymnasiumEnv(builder(1), stack_frames=4)
+    slot.reset()
+    with pytest.raises(ValueError, match="expected 1 integers from 0 to 2"):
+        slot.step(action)
+    slot.close()
+
+
+def test_step_before_the_first_reset_is_refused():
+    slot = GymnasiumEnv(builder(1), stack_frames=4)
+    with pytest.raises(ValueError, match="call reset first"):
+        slot.step(0)
+    slot.close()

@@ -5,9 +5,11 @@ import shutil
 import signal
 import sys
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
+import torch
 from tiny import CPU, FEW_STEPS, run, tiny_spec
 
 from atari_dqn.cli import main
@@ -19,10 +21,12 @@ from atari_dqn.evaluation.frozen_agent import load_frozen
 from atari_dqn.evaluation.progress import EvaluationProgress
 from atari_dqn.run.checkpoint.state_files import read_agent
 from atari_dqn.run.checkpoint.state_tree import tree_digest
+from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.scores import EvaluationEpisode, EvaluationScore
 from atari_dqn.spec.keys import flatten
 from atari_dqn.spec.named_protocols import PROTOCOL_KEYS, with_protocol
 from atari_dqn.spec.protocol import evaluation_protocol
+from atari_dqn.verify.checks import check_run
 
 SHORT = ("training.total_frames=400", "evaluation.full_period_frames=9999", "evaluation.full_episodes=9")
 
@@ -272,3 +276,30 @@ def test_run_directory_of_the_name_best_is_no_best_checkpoint(finished: Path, tm
     path = Path(shutil.copytree(finished, tmp_path / "best", symlinks=True))
     assert load_frozen(path, CPU).choice == "last"
     assert load_frozen(path / "checkpoints/best", CPU).choice == "best"
+
+
+def test_run_whose_checkpoints_are_gone_is_damaged(mine: Path) -> None:
+    for path in (mine / "checkpoints").iterdir():
+        path.unlink() if path.is_symlink() or path.is_file() else shutil.rmtree(path)
+    for command in (lambda: load_frozen(mine, CPU), lambda: check_run(RunDirectory.open(mine))):
+        with pytest.raises(DamagedError, match=r"empty, although events\.jsonl lists checkpoints"):
+            command()
+
+
+def test_older_checkpoint_is_not_evaluated_in_place_of_a_missing_one(tmp_path: Path) -> None:
+    run(tmp_path / "run", "training.total_frames=800", "checkpoint.keep_last=2")
+    newest = (tmp_path / "run/checkpoints/latest").resolve()
+    shutil.rmtree(newest)
+    with pytest.raises(DamagedError, match=rf"{newest.name}/manifest\.json: missing"):
+        load_frozen(tmp_path / "run", CPU)
+
+
+def test_weights_that_are_not_finite_are_not_evaluated(mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def with_nan(*arguments: Any) -> dict[str, Any]:
+        found = read_agent(*arguments)
+        next(iter(found["online"].values())).fill_(torch.nan)
+        return found
+
+    monkeypatch.setattr(frozen, "read_agent", with_nan)
+    with pytest.raises(DamagedError, match=r"its weights torso\..+ are not finite"):
+        load_frozen(mine, CPU)

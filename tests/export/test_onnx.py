@@ -1,5 +1,6 @@
 """Agents as ONNX: the q-values of the network, within the stated tolerance, on frames of the game."""
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from tiny import CPU, MEMORY, tiny
 from atari_dqn.assembly.parts import build_network
 from atari_dqn.envs.games import game_info
 from atari_dqn.errors import HaltedError
+from atari_dqn.evaluation import onnx_model as exporter
 from atari_dqn.evaluation.frozen_agent import FrozenAgent
 from atari_dqn.evaluation.onnx_check import TOLERANCE, check_onnx
 from atari_dqn.evaluation.onnx_model import exact_network, onnx_model
@@ -149,3 +151,10 @@ def test_what_bf16_differs_by_is_reported(agent: FrozenAgent) -> None:
     assert check.low_precision is not None
     assert 1e-5 < check.low_precision[0] < 0.5
     assert "bf16 differs by" in str(check)
+
+
+def test_onnxruntime_sends_no_data_about_its_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ORT_DISABLE_TELEMETRY", raising=False)
+    monkeypatch.setattr(exporter, "import_module", lambda name: None)
+    exporter.require_onnx()
+    assert os.environ["ORT_DISABLE_TELEMETRY"] == "1"

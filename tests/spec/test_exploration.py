@@ -115,3 +115,9 @@ def test_new_key_that_is_used_changes_the_digest(override: str):
 def test_switch_of_epsilon_that_is_none_is_refused(write_spec, overrides: list[str], words: str) -> None:
     with pytest.raises(SpecError, match=words):
         load_spec(write_spec(), overrides)
+
+
+@pytest.mark.parametrize("key", ["full_episodes", "light_episodes"])
+def test_more_games_than_memory_holds_are_refused(write_spec, key: str) -> None:
+    with pytest.raises(SpecError, match="at most 1,000,000"):
+        load_spec(write_spec(), [f"evaluation.{key}=1_000_000_000"])

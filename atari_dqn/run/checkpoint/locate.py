@@ -6,6 +6,7 @@ from pathlib import Path
 
 from atari_dqn.files.atomic import is_file
 from atari_dqn.run.checkpoint.manifest import MANIFEST
+from atari_dqn.run.checkpoint.rewind import refuse_empty_store
 from atari_dqn.run.checkpoint.store import CheckpointStore
 from atari_dqn.run.directory import RunDirectory
 
@@ -19,4 +20,5 @@ def locate(path: Path) -> tuple[RunDirectory, Path]:
         checkpoint = path.resolve()
         return RunDirectory.open(checkpoint.parent.parent), checkpoint
     run = RunDirectory.open(path)
+    refuse_empty_store(run)
     return run, CheckpointStore(run.checkpoints).latest()

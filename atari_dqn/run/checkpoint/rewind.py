@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from atari_dqn.errors import DamagedError, UserError
+from atari_dqn.files.atomic import is_file
 from atari_dqn.run.checkpoint.catalog import CATALOG, write_catalog
 from atari_dqn.run.checkpoint.names import named_step
 from atari_dqn.run.checkpoint.reconcile import catalog_is_lost, checkpoint_directories, reconcile
 from atari_dqn.run.checkpoint.store import CheckpointStore
+from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.leases.guard import check_lease
 
 
@@ -27,6 +29,13 @@ def refuse_lost_catalog(store: CheckpointStore) -> None:
     """Raise `DamagedError` if the catalog is missing although checkpoints were finished."""
     if catalog_is_lost(store.folder):
         raise DamagedError(f"{store.folder / CATALOG}: missing, although there are checkpoints")
+
+
+def refuse_empty_store(run: RunDirectory) -> None:
+    """Raise `DamagedError` if a run has no checkpoint although its event log names some."""
+    has_any = bool(checkpoint_directories(run.checkpoints))
+    if not has_any and is_file(run.events) and b'"kind": "checkpoint"' in run.events.read_bytes():
+        raise DamagedError(f"{run.checkpoints}: empty, although {run.events.name} lists checkpoints")
 
 
 def later_checkpoints(store: CheckpointStore, step: int) -> list[Path]:

@@ -160,7 +160,7 @@ class CheckpointStore:
         Raise `UserError` if none was saved, `DamagedError` if it is missing.
         """
         link = self.folder / "latest"
-        if link.exists():
+        if link.exists() or link.is_symlink():
             path = link.resolve()
         elif there := checkpoint_directories(self.folder):
             path = there[-1]
