@@ -79,9 +79,11 @@ def shortened(keys: Sequence[str], most: int) -> str:
     return ", ".join([*keys[:most], *more])
 
 
-def wrapped(text: str, *, indent: str = "") -> str:
-    """Break a line of the terminal at 80 columns, with `indent` before each part."""
-    return textwrap.fill(text, 80, initial_indent=indent, subsequent_indent=indent or "  ")
+def wrapped(text: str, *, indent: str = "  ", first_indent: str = "") -> str:
+    """Break a line of the terminal at 80 columns; `indent` is in front of each part but the first."""
+    return textwrap.fill(
+        text, 80, initial_indent=first_indent, subsequent_indent=indent, break_long_words=False
+    )
 
 
 def printable(text: str) -> str:

@@ -14,6 +14,7 @@ import stat
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -103,6 +104,7 @@ def main() -> None:
     try:
         raise_on_interrupt()
         _prepare_streams()
+        _refuse_lost_folder()
         status = _run(sys.argv[1:])
         if sys.stdout is not None:  # it may be closed
             sys.stdout.flush()
@@ -193,6 +195,14 @@ def _prepare_streams() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
+
+
+def _refuse_lost_folder() -> None:
+    """Raise `UserError` if the current folder has been removed, which libraries report in other words."""
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        raise UserError("the current folder does not exist any more; change to another one") from None
 
 
 def _discard_output() -> None:

@@ -21,7 +21,7 @@ from atari_dqn.cli.options import (
 )
 from atari_dqn.envs.processes import interrupts_blocked
 from atari_dqn.errors import InfrastructureError, InterruptedRunError
-from atari_dqn.formatting import count, percentage
+from atari_dqn.formatting import count, percentage, wrapped
 from atari_dqn.machine.devices import check_device_name, resolve_device
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ def _text(agent: FrozenAgent, result: CheckpointScore, saved: Path | None) -> st
         f"  length   {values['mean_length_frames']:,.0f} frames on average,"
         f" from {values['min_length_frames']:,} to {values['max_length_frames']:,}",
         f"  endings  {values['game_overs']} by the game, {values['frame_caps']} by the cap",
-        f"  protocol {result.name}: {result.protocol.short()}",
+        wrapped(f"{result.name}: {result.protocol.short()}", first_indent="  protocol ", indent=" " * 11),
         f"           fingerprint {result.protocol.digest()}",
     ]
     return "\n".join(lines + ([f"  kept in  {saved}"] if saved else []))

@@ -19,6 +19,7 @@ from atari_dqn.cli.options import (
 )
 from atari_dqn.envs.processes import interrupts_blocked
 from atari_dqn.errors import UserError
+from atari_dqn.formatting import wrapped
 from atari_dqn.machine.devices import check_device_name, resolve_device
 
 if TYPE_CHECKING:
@@ -187,7 +188,7 @@ def _text(recording: Recording, video: Path) -> str:
         [
             f"{video} ({recording.game}, {recording.choice})",
             *games,
-            f"  protocol {source.protocol}",
+            wrapped(source.protocol, first_indent="  protocol ", indent=" " * 11),
             f"           fingerprint {source.protocol_digest}",
         ]
     )

@@ -44,7 +44,7 @@ def show(
 
     resolved, choices = resolve_auto_here(_load(spec, overrides), _has_kernels)
     if choices:
-        typer.echo(wrapped(choices_text(choices), indent="# "))
+        typer.echo(wrapped(choices_text(choices), indent="# ", first_indent="# "))
     typer.echo(resolved_toml(resolved, documented=docs), nl=False)
 
 

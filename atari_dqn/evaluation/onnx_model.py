@@ -29,6 +29,7 @@ from atari_dqn import __version__
 from atari_dqn.agent.memory import RecurrentQNetwork
 from atari_dqn.agent.network import QNetwork
 from atari_dqn.assembly.parts import initial_network
+from atari_dqn.envs.processes import interrupts_blocked
 from atari_dqn.errors import UserError
 from atari_dqn.evaluation.frozen_agent import FrozenAgent
 from atari_dqn.run.scores import score_protocol
@@ -69,7 +70,7 @@ def onnx_model(agent: FrozenAgent, network: QNetwork) -> bytes:
     import onnx
 
     step = _step_of(network)
-    with _quiet():
+    with _quiet(), interrupts_blocked():  # the exporter imports, which Ctrl-C would leave half done
         program = torch.onnx.export(
             step,
             step.example(agent),

@@ -107,3 +107,13 @@ def test_closed_standard_output_is_no_error() -> None:
     command = " ".join([*map(shlex.quote, PROGRAM), "--version", ">&-"])
     done = subprocess.run(command, shell=True, capture_output=True, text=True, env=os.environ | ENVIRONMENT)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.slow
+def test_folder_that_has_been_removed_is_said(tmp_path: Path) -> None:
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    command = ["sh", "-c", 'rmdir "$1"; shift; exec "$@"', "sh", str(folder), *PROGRAM, "doctor"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=os.environ | ENVIRONMENT)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "error: the current folder does not exist any more; change to another one\n"

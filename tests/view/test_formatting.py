@@ -66,6 +66,6 @@ def test_count_that_is_none_is_a_dash() -> None:
 
 
 def test_long_line_is_broken_at_80_columns_with_its_indent_before_each_part() -> None:
-    lines = wrapped("word " * 40, indent="# ").splitlines()
+    lines = wrapped("word " * 40, indent="# ", first_indent="# ").splitlines()
     assert [line[:6] for line in lines] == ["# word"] * 3
     assert max(map(len, lines)) <= 80
