@@ -44,6 +44,6 @@ class InterruptedRunError(Exception):
         super().__init__(f"interrupted by {signal.Signals(signal_number).name}")
         self.exit_code = 128 + signal_number
 
-    def __reduce__(self) -> tuple[type, tuple[int]]:
-        """Make a copy from the signal, as another process does."""
-        return type(self), (self.exit_code - 128,)
+    def __reduce__(self) -> tuple[type, tuple[int], dict[str, object]]:
+        """Make a copy from the signal and the notes, as another process does."""
+        return type(self), (self.exit_code - 128,), self.__dict__

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from atari_dqn.api.agent import Agent
 from atari_dqn.api.specs import Overrides, SpecLike, complete_spec
 from atari_dqn.compare.reference.studies import human_random
 from atari_dqn.envs.games import game_info
@@ -52,9 +53,9 @@ def evaluate(
     (0.25, 1)
     """
     complete = with_protocol(complete_spec(spec, overrides), protocol)
-    played_game = getattr(policy, "game", complete.game)
-    if played_game != complete.game:
-        raise UserError(f"the policy is an agent of {played_game}, the spec is of {complete.game}")
+    player: object = policy
+    if isinstance(player, Agent) and player.game != complete.game:
+        raise UserError(f"the policy is an agent of {player.game}, the spec is of {complete.game}")
     info = game_info(complete)
     in_process = replace(complete.system, evaluation_envs=1, evaluation_workers=0)
     played = play_games(

@@ -57,11 +57,14 @@ class ActorMeter:
         """Return a sentence and the data of the period, and begin the next one."""
         seconds = max(self._now() - self._began, 1e-9)
         transitions = max(self._lags.total(), 1)
+        frames = steps_to_frames(int(self._steps.sum()), frame_skip=self._frame_skip) / seconds
         mean_lag = sum(lag * count for lag, count in self._lags.items()) / transitions
         data = {
             "lag_updates": self._histogram(),
             "mean_lag_updates": mean_lag,
             "max_lag_updates": max(self._lags, default=0),
+            "num_actors": len(records),
+            "frames_per_second": frames,
             "mean_lag_seconds": self._lag_seconds / transitions,
             "learner_waited_share": self._waited["learner"] / seconds,
             "actors_waited_share": self._waited["actors"] / seconds,
@@ -69,7 +72,6 @@ class ActorMeter:
             "restarts": sum(record.restarts for record in records),
             "actors": self._actors(records, seconds),
         }
-        frames = steps_to_frames(int(self._steps.sum()), frame_skip=self._frame_skip) / seconds
         message = (
             f"{len(records)} actors, {frames:,.0f} frames/s; weights {mean_lag:,.0f} updates old, at most "
             f"{data['max_lag_updates']:,}; {data['dropped_steps']:,} steps dropped in {data['restarts']} "

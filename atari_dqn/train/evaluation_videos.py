@@ -130,8 +130,9 @@ class EvaluationVideos:
         path = self._run.videos / f"step_{step:09d}.json"
         recording = self._recording(kind, played, tracer)
         if not path.exists() or path.read_bytes() != recording_bytes(recording):
-            # an existing video is from before the run was resumed at an earlier step
+            # existing files are from before the run was resumed at an earlier step
             path.with_suffix(".mp4").unlink(missing_ok=True)
+            path.unlink(missing_ok=True)
             save_recording(recording, path)
 
     def poll(self) -> None:
@@ -144,14 +145,13 @@ class EvaluationVideos:
             self._report(self._process)
             self._process.close()
             self._process = None
-        pending = self._pending()
-        if not pending:
-            return
-        try:
-            self._process = _RenderProcess(pending[0])
-        except OSError as error:  # too many processes, or no folder for temporary files
-            self._failed.add(pending[0])
-            self._notify("video", f"could not render {_name(pending[0])}: {error}; {_remedy(pending[0])}")
+        for recording in self._pending():
+            try:
+                self._process = _RenderProcess(recording)
+                return
+            except OSError as error:  # too many processes, or no folder for temporary files
+                self._failed.add(recording)
+                self._notify("video", f"could not render {_name(recording)}: {error}; {_remedy(recording)}")
 
     def _wait(self) -> None:
         """Wait for the pending videos, and report those that are not rendered in time."""

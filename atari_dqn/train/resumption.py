@@ -255,7 +255,7 @@ def _is_loadable(run: RunDirectory, checkpoint: Path) -> bool:
         spec = _cheap_to_assemble(recorded_spec(run).spec)
         with closing(assemble(spec, torch.device("cpu"), InlineActors)) as training:
             _load(training, checkpoint, point.step)
-    except (DamagedError, UserError):
+    except (UserError, RuntimeError):  # damage, or memory that is not there
         return False
     return True
 

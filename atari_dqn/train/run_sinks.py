@@ -37,6 +37,11 @@ class RunSinks(Sinks):
         super().handle(event)
         self._report_problems()
 
+    def handle_failure(self, notice: Notice) -> None:
+        """Pass the notice of an error on, unless the lease is lost: the run is another process's then."""
+        check_lease()
+        super().handle_failure(notice)
+
     def close(self) -> None:
         """Close every sink, the optional ones first, so that their problems reach the event log."""
         for sink in self._optional:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from contextlib import suppress
 
@@ -35,6 +36,11 @@ class _Report(msgspec.Struct):
     """The data of a notice, which for a run of another process comes from a file."""
 
     actors: list[_Actor]
+    """The slowest ones, if there are many."""
+    num_actors: int | None = None
+    """None in logs of earlier versions."""
+    frames_per_second: float = math.nan
+    max_lag_updates: int = 0
 
 
 class ActorsPanel:
@@ -43,30 +49,36 @@ class ActorsPanel:
     title = "actors"
 
     def __init__(self) -> None:
-        self._actors: list[_Actor] = []
+        self._report = _Report(actors=[])
         self._lines = 0
 
     def set_lines(self, most: int) -> int:
         """Choose the height of the panel with its border, at most `most` lines; 0 if there is no room."""
-        shown = min(len(self._actors), _MOST_ACTORS, most - _FRAME_LINES)
-        is_shown = shown >= min(_LEAST_ACTORS, len(self._actors)) and shown > 0
+        actors = len(self._report.actors)
+        shown = min(actors, _MOST_ACTORS, most - _FRAME_LINES)
+        is_shown = shown >= min(_LEAST_ACTORS, actors) and shown > 0
         self._lines = shown + _FRAME_LINES if is_shown else 0
         return self._lines
 
     @property
     def summary(self) -> str:
         """All actors in a few words; empty for a run without actors."""
-        if not self._actors:
+        report = self._report
+        if not report.actors:
             return ""
-        rate = count(round(sum(actor.frames_per_second for actor in self._actors)))
-        lag = max(actor.lag_updates for actor in self._actors)
-        return f"{len(self._actors)} actors, {rate} f/s, lag ≤ {lag:.0f}"
+        rate = report.frames_per_second
+        speed = f", {count(round(rate))} f/s" if math.isfinite(rate) else ""
+        return f"{self._num_actors} actors{speed}, lag ≤ {report.max_lag_updates:,}"
+
+    @property
+    def _num_actors(self) -> int:
+        return self._report.num_actors or len(self._report.actors)
 
     def handle(self, event: Event) -> None:
         """Store the latest report."""
         if isinstance(event, Notice) and event.kind == ACTORS:
             with suppress(msgspec.ValidationError):
-                self._actors = msgspec.convert(dict(event.data), _Report).actors
+                self._report = msgspec.convert(dict(event.data), _Report)
 
     def period(self, record: Mapping[str, float]) -> None:
         """Ignore a period: reports are notices."""
@@ -76,7 +88,8 @@ class ActorsPanel:
         table = Table.grid(padding=(0, 2), expand=True)
         table.add_row("actor", "state", "frames/s", "ε", "lag", "dropped", "restarts", style="dim")
         room = self._lines - _FRAME_LINES
-        shown = self._actors if len(self._actors) <= room else self._actors[: room - 1]
+        actors = self._report.actors
+        shown = actors if self._num_actors <= room else actors[: room - 1]
         for actor in shown:
             table.add_row(
                 str(actor.actor),
@@ -87,6 +100,6 @@ class ActorsPanel:
                 count(actor.dropped_steps),
                 str(actor.restarts),
             )
-        if len(shown) < len(self._actors):
-            table.add_row("", f"and {len(self._actors) - len(shown)} more", style="dim")
+        if len(shown) < self._num_actors:
+            table.add_row("", f"and {self._num_actors - len(shown)} more", style="dim")
         return table

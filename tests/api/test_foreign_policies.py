@@ -1,7 +1,7 @@
 """Environments for other programs, and scores of their policies under our protocols."""
 
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import gymnasium
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from tiny import CPU, TINY_CATCH
 
 import atari_dqn as dqn
+from atari_dqn.api.agent import Agent
 from atari_dqn.assembly.parts import build_network
 from atari_dqn.envs.games import game_info
 from atari_dqn.errors import UserError
@@ -134,6 +135,6 @@ def test_seeds_determine_the_games_of_an_environment() -> None:
 
 
 def test_an_agent_of_another_game_is_refused() -> None:
-    agent = SimpleNamespace(game="catch", act=lambda observation, state: (0, None))
+    agent = Agent(cast(Any, SimpleNamespace(spec=SimpleNamespace(game="catch"))))
     with pytest.raises(UserError, match="the policy is an agent of catch, the spec is of pong"):
         dqn.evaluate(agent, "pong_smoke", episodes=1)

@@ -323,9 +323,10 @@ def actors_report(count: int, **changes: object) -> Notice:
             "actor": number, "state": "running", "frames_per_second": 1_000.0, "epsilon": 0.1,
             "lag_updates": 40.0 + number, "dropped_steps": 0, "restarts": 0,
         } | changes
-        for number in range(count)
+        for number in range(min(count, 32))
     ]  # fmt: skip
-    return Notice(kind="actors", step=1, env_frames=4, message="", data={"actors": actors})
+    data = {"actors": actors, "num_actors": count, "frames_per_second": 1e3 * count, "max_lag_updates": 1_234}
+    return Notice(kind="actors", step=1, env_frames=4, message="", data=data)
 
 
 SAVED = Notice(kind="checkpoint", step=1, env_frames=4, message="saved step 1")
@@ -337,7 +338,7 @@ def test_notices_and_gates_are_whole_on_a_small_screen_with_actors(screen: Scree
     assert "saved step 1" in drawn
     assert all(gate in drawn for gate in GATES)
     assert f"{count} actors, {count}" in drawn
-    assert f"lag ≤ {39 + count}" in drawn
+    assert "lag ≤ 1,234" in drawn
 
 
 def test_a_higher_screen_has_a_table_of_actors(screen: Screen) -> None:

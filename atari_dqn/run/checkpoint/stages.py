@@ -19,6 +19,7 @@ from pathlib import Path
 from atari_dqn.files.atomic import fsync_directory, json_document
 from atari_dqn.run.checkpoint.catalog import CatalogEntry, best_first, read_catalog, write_catalog
 from atari_dqn.run.checkpoint.manifest import MANIFEST, make_manifest
+from atari_dqn.run.checkpoint.names import named_step
 from atari_dqn.run.checkpoint.row_saver import RowSaver
 from atari_dqn.run.checkpoint.state_files import write_state
 from atari_dqn.run.checkpoint.state_tree import is_array, leaves, tree_digest
@@ -116,7 +117,7 @@ def prune(folder: Path, kept: Sequence[CatalogEntry]) -> None:
     write_catalog(folder, kept)
     names = {entry.path for entry in kept}
     for path in folder.glob("step_*"):
-        if path.name not in names:
+        if path.name not in names and named_step(path.name) >= 0 and path.is_dir() and not path.is_symlink():
             remove(path)
 
 

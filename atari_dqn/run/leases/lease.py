@@ -156,12 +156,23 @@ def holds(path: Path, token: str) -> bool:
     A file that is there but cannot be read, as when a disk fails for a moment, is read again for a second.
     """
     for _ in range(_READ_TRIES):
-        if (found := read_lease(path)) is not None or not os.path.lexists(path):
+        if (found := read_lease(path)) is not None or _is_gone(path):
             break
         time.sleep(_READ_PAUSE_SECONDS)
     if found is None or found.token != token:
         return False
     return not os.path.lexists(path.with_name(replace(found, generation=found.generation + 1).file_name))
+
+
+def _is_gone(path: Path) -> bool:
+    """Return whether a file has been removed; False if that cannot be said."""
+    try:
+        os.lstat(path)
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return False
 
 
 class LeaseFolder:
