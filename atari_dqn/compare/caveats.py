@@ -10,6 +10,7 @@ from atari_dqn.compare.contrast import IDENTICAL, identical_seeds
 from atari_dqn.compare.group import Group
 from atari_dqn.compare.group_score import GroupScore
 from atari_dqn.compare.load import Evaluation
+from atari_dqn.compare.protocol_differences import have_other_frames
 from atari_dqn.compare.reference.caps import MARK, cut_in_words, stands_for_games
 from atari_dqn.formatting import setting, shortened
 from atari_dqn.spec.protocol import Protocol
@@ -72,10 +73,8 @@ def _unequal_frames(scored: Sequence[Scored], shared: SharedGames) -> Iterator[s
             for group, last, _ in scored
             if group.method == method and group.game in shared.games
         ]
-        frames = {group.game: last.env_frames for group, last in of_method}
-        late = max(group.runs[0].iteration_frames for group, _ in of_method)
-        if max(frames.values()) - min(frames.values()) >= late:
-            found = ", ".join(f"{game} {count:,}" for game, count in frames.items())
+        if have_other_frames(of_method):
+            found = ", ".join(f"{group.game} {last.env_frames:,}" for group, last in of_method)
             yield f"{method.label}: its human-normalised scores are after unequal numbers of frames ({found})"
 
 
@@ -169,8 +168,7 @@ def _mixed_tracks(game: str, groups: Sequence[Group]) -> Iterator[str]:
 
 
 def _mixed_frames(game: str, members: Sequence[Scored]) -> Iterator[str]:
-    frames = {last.env_frames for _, last, _ in members if last.n}
-    late = max(run.iteration_frames for group, _, _ in members for run in group.runs)
-    if frames and max(frames) - min(frames) >= late:
-        values = " | ".join(f"{each:,}" for each in sorted(frames))
+    scored = [(group, last) for group, last, _ in members if last.n]
+    if scored and have_other_frames(scored):
+        values = " | ".join(f"{each:,}" for each in sorted({last.env_frames for _, last in scored}))
         yield f"{game}: scores after different numbers of frames are in one table ({values})"

@@ -38,10 +38,14 @@ def _other_tracks(ours: ScoredGroup, theirs: ScoredGroup) -> Iterator[str]:
 
 
 def _other_frames(ours: ScoredGroup, theirs: ScoredGroup) -> Iterator[str]:
-    late = max(group.runs[0].iteration_frames for group, _ in (ours, theirs))
-    left, right = (last.env_frames for _, last in (ours, theirs))
-    if abs(left - right) >= late:
-        yield f"after {left:,} frames, there {right:,}"
+    if have_other_frames([ours, theirs]):
+        yield f"after {ours[1].env_frames:,} frames, there {theirs[1].env_frames:,}"
+
+
+def have_other_frames(scored: Sequence[ScoredGroup]) -> bool:
+    """Return whether scores are after frames that differ by more than an evaluation may be late."""
+    frames = [last.env_frames for _, last in scored]
+    return max(frames) - min(frames) >= max(group.runs[0].iteration_frames for group, _ in scored)
 
 
 def protocol_differences(ours: ScoredGroup, theirs: ScoredGroup) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ from atari_dqn.evaluation.traces import Tracer
 from atari_dqn.files.atomic import prepare_folder
 from atari_dqn.record.recorder import median_game, recording_of, source_of
 from atari_dqn.record.recording import Recording, VideoOptions, recording_bytes, save_recording
-from atari_dqn.run.checkpoint.names import named_step
+from atari_dqn.run.checkpoint.names import checkpoint_name, named_step
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.scores import EvaluationEpisode, score_protocol
 from atari_dqn.spec.schema import Spec
@@ -127,7 +127,7 @@ class EvaluationVideos:
     def _save(self, kind: str, played: Sequence[EvaluationEpisode], tracer: Tracer) -> None:
         prepare_folder(self._run.videos)
         step = self._training.clock.steps
-        path = self._run.videos / f"step_{step:09d}.json"
+        path = self._run.videos / f"{checkpoint_name(step)}.json"
         recording = self._recording(kind, played, tracer)
         if not path.exists() or path.read_bytes() != recording_bytes(recording):
             # existing files are from before the run was resumed at an earlier step
@@ -189,7 +189,7 @@ class EvaluationVideos:
         )
         source = source_of(
             protocol,
-            checkpoint=f"{self._run.path.resolve().name}/checkpoints/step_{clock.steps:09d}",
+            checkpoint=f"{self._run.path.resolve().name}/checkpoints/{checkpoint_name(clock.steps)}",
             step=clock.steps,
             env_frames=clock.env_frames,
         )

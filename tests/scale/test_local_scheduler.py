@@ -173,8 +173,9 @@ def test_a_run_that_can_never_fit_ends_the_command(opened: Opened):
 def test_a_run_that_can_never_fit_ends_the_command_also_if_another_hosts_run_left_its_lease(opened: Opened):
     done, waiting = opened.record.members[:2]
     assert opened.folder.leases.take(done.name, ELSEWHERE, period_seconds=0.1) is not None
+    until = time.monotonic() + 10  # so that the fault fails the test, and does not hang it
     with pytest.raises(UserError, match="does not fit"):
-        scheduler(opened, cores=()).run([waiting])
+        scheduler(opened, cores=(), is_interrupted=lambda: time.monotonic() > until).run([waiting])
 
 
 def test_an_error_of_the_disk_ends_the_command_after_the_others_have_stopped(

@@ -246,4 +246,7 @@ def test_the_leases_of_a_command_are_renewed_again_after_the_disk_has_failed(
     folder.create()
     monkeypatch.setattr(HeldLease, "beat", beat_after_a_failure)
     with command_leases(folder, 0.02) as commands:
-        wait_for_a_heartbeat(folder, commands.take())
+        name = commands.take()
+        wait_for_a_heartbeat(folder, name)
+        assert failed.is_set()
+        assert folder.commands.current()[name].heartbeat >= 2

@@ -1,5 +1,7 @@
 from pathlib import Path
 
+import pytest
+
 from atari_dqn.run.tailing.growing_file import GrowingFile
 
 
@@ -24,24 +26,15 @@ def test_a_line_cut_in_the_middle_waits_for_its_end(tmp_path: Path) -> None:
     assert file.new_lines() == ["1,é,2"]
 
 
-def test_a_file_that_was_cut_back_begins_anew(tmp_path: Path) -> None:
+@pytest.mark.parametrize("lines", [["a"], ["a", "c", "d"]], ids=["shorter", "grown again"])
+def test_a_file_that_was_cut_back_begins_anew(tmp_path: Path, lines: list[str]) -> None:
     path = tmp_path / "log"
     path.write_text("a\nb\n")
     file = GrowingFile(path)
     file.new_lines()
-    path.write_text("a\n")
+    path.write_text("".join(f"{line}\n" for line in lines))
     assert file.new_lines() is None
-    assert file.new_lines() == ["a"]
-
-
-def test_a_file_that_was_cut_back_and_has_grown_again_begins_anew(tmp_path: Path) -> None:
-    path = tmp_path / "log"
-    path.write_text("a\nb\n")
-    file = GrowingFile(path)
-    file.new_lines()
-    path.write_text("a\nc\nd\n")
-    assert file.new_lines() is None
-    assert file.new_lines() == ["a", "c", "d"]
+    assert file.new_lines() == lines
 
 
 def test_a_file_that_is_not_there_yet_has_no_lines(tmp_path: Path) -> None:
