@@ -162,7 +162,7 @@ def _load(path: Path, folder: Path | None) -> tuple[Sweep | None, Path]:
         from atari_dqn.scale.members import load_sweep
         from atari_dqn.spec.shipped import find_shipped, shipped_sweeps
 
-    found = find_shipped(path, shipped_sweeps(), is_folder_of_kind=is_sweep)
+    found = find_shipped(path, shipped_sweeps(), is_folder_of_kind=is_sweep if folder is None else None)
     if not found.is_dir():
         loaded = load_sweep(found)
         return loaded, folder or Path("outputs") / loaded.name

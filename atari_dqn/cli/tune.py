@@ -130,7 +130,7 @@ def _load(path: Path, folder: Path | None) -> tuple[Tune, Path]:
         from atari_dqn.scale.tuning.tune_file import load_tune
         from atari_dqn.spec.shipped import find_shipped, shipped_tunes
 
-    found = find_shipped(path, shipped_tunes(), is_folder_of_kind=is_tune)
+    found = find_shipped(path, shipped_tunes(), is_folder_of_kind=is_tune if folder is None else None)
     if not found.is_dir():
         loaded = load_tune(found)
         return loaded, folder or Path("outputs") / loaded.name

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from atari_dqn.cli.options import PlainOption, number
+from atari_dqn.cli.options import number
 from atari_dqn.envs.processes import interrupts_blocked
 from atari_dqn.errors import UserError
 
@@ -39,7 +39,13 @@ def watch(
     ],
     every: Annotated[str, typer.Option(metavar="SECONDS", help="Time between updates.")] = "2",
     once: Annotated[bool, typer.Option("--once", help="Print the present state and exit.")] = False,
-    plain: PlainOption = False,
+    plain: Annotated[
+        bool,
+        typer.Option(
+            "--plain",
+            help="Print one line per period instead of the live view; of several runs, their table once.",
+        ),
+    ] = False,
 ) -> None:
     """Show the progress of a run from its files; several runs, or a sweep, as a table."""
     period_seconds = number("--every", every, low=_SHORTEST_SECONDS)
@@ -160,11 +166,11 @@ def _watch_sweep(path: Path, period_seconds: float, *, once: bool, plain: bool) 
 def _watch_several(paths: Sequence[Path], period_seconds: float, *, once: bool) -> None:
     """Show a table of runs, updated until all have ended; print it once if there is no terminal."""
     from rich.console import Console
-    from rich.live import Live
 
     from atari_dqn.run.tailing.ending import EndDetector
     from atari_dqn.run.tailing.status import TailedRun
     from atari_dqn.view.summary import summary_table
+    from atari_dqn.view.suspendable_live import SuspendableLive
 
     console = Console()
     if not console.is_terminal:
@@ -176,7 +182,7 @@ def _watch_several(paths: Sequence[Path], period_seconds: float, *, once: bool) 
     if once or not console.is_terminal:
         console.print(summary_table(runs, columns=console.width))
         return
-    with Live(
+    with SuspendableLive(
         get_renderable=lambda: summary_table(runs, columns=console.width), console=console, auto_refresh=False
     ) as live:
         live.refresh()

@@ -5,16 +5,16 @@ from __future__ import annotations
 import os
 import select
 import shutil
-import signal
 import sys
 import termios
 import tty
 from collections.abc import Sequence
 from contextlib import suppress
-from types import FrameType, TracebackType
+from types import TracebackType
 from typing import Self
 
 from atari_dqn.errors import UserError
+from atari_dqn.machine.suspension import Suspension
 from atari_dqn.play.half_blocks import LEAST_COLUMNS, LEAST_LINES, games_as_text, is_large_enough
 from atari_dqn.play.keyboard import HELP, QUIT, Keyboard
 from atari_dqn.play.live_game import Screen
@@ -40,31 +40,20 @@ class Terminal:
         self._exact_colours = os.environ.get("COLORTERM") in ("truecolor", "24bit")
         self._input, self._output = sys.stdin.fileno(), sys.stdout.fileno()
         self._settings = termios.tcgetattr(self._input)
-        self._suspends = False
+        self._suspension = Suspension(self._close, self._open)
 
     def __enter__(self) -> Self:
         """Show an empty screen, and report keys without waiting for a line."""
         self._open()
-        if signal.getsignal(signal.SIGTSTP) is signal.SIG_DFL:
-            signal.signal(signal.SIGTSTP, self._suspend)
-            self._suspends = True
+        self._suspension.begin()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Show what was there before."""
-        if self._suspends:
-            signal.signal(signal.SIGTSTP, signal.SIG_DFL)
+        self._suspension.end()
         self._close()
-
-    def _suspend(self, number: int, _: FrameType | None) -> None:
-        """Put the terminal back while the process is stopped, as by Ctrl-Z."""
-        self._close()
-        signal.signal(number, signal.SIG_DFL)
-        signal.raise_signal(number)  # stops here until SIGCONT
-        signal.signal(number, self._suspend)
-        self._open()
 
     def _open(self) -> None:
         tty.setcbreak(self._input)

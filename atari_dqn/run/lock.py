@@ -22,9 +22,13 @@ _PAUSE_SECONDS = 0.02
 _MOST_BYTES = 4096
 
 
+class RunLockedError(UserError):
+    """Another process holds the lock of a run."""
+
+
 @contextmanager
 def locked(run: Path) -> Iterator[None]:
-    """Lock a run for writing; raise `UserError` while another (living) process holds it."""
+    """Lock a run for writing; raise `RunLockedError` while another (living) process holds it."""
     with _locked_file(run, _file(run)) as file:
         _leave_name(file)
         yield
@@ -50,7 +54,7 @@ def _leave_name(file: IO[bytes]) -> None:
 
 @contextmanager
 def locked_for_reading(run: Path) -> Iterator[None]:
-    """Lock a run for reading, without writing a file; raise `UserError` while another process runs it."""
+    """Lock a run for reading, without writing; raise `RunLockedError` while another process runs it."""
     path = _file(run)
     if not exists(path):
         yield
@@ -68,7 +72,7 @@ def lock_holder(run: Path) -> Owner | None:
     try:
         with locked_for_reading(run):
             return None
-    except UserError:
+    except RunLockedError:
         return _recorded_holder(run)
 
 
@@ -96,4 +100,4 @@ def _lock(run: Path, file: IO[Any], kind: int) -> None:
     holder = _recorded_holder(run)
     # A reader leaves no name, so that the one in the file may be of a process that has ended.
     who = "" if holder is None or holder.has_ended else f", {holder.pid} on {holder.host}"
-    raise UserError(f"{run} is being run by another process{who}; wait for it, or end it")
+    raise RunLockedError(f"{run} is being run by another process{who}; wait for it, or end it")

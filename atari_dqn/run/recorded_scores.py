@@ -79,14 +79,14 @@ def _protocol(record: Mapping[str, Any]) -> dict[str, Any]:
 
 def _with_infinite_protocols(document: Any) -> Any:
     """Convert the protocols of a list of scores; any other document stays what it is."""
-    if not isinstance(document, list):
-        return document
-    return [
-        {**item, "protocol": _protocol(item["protocol"])}
-        if isinstance(item, dict) and isinstance(item.get("protocol"), dict)
-        else item
-        for item in document
-    ]
+    return [*map(_with_infinite_protocol, document)] if isinstance(document, list) else document
+
+
+def _with_infinite_protocol(score: Any) -> Any:
+    """Convert the protocol of a score, if it has one; any other document stays what it is."""
+    if not isinstance(score, dict) or not isinstance(score.get("protocol"), dict):
+        return score
+    return {**score, "protocol": _protocol(score["protocol"])}
 
 
 def _own_scores(run: RunDirectory) -> Iterator[RecordedScore]:
@@ -125,5 +125,5 @@ def _eval_scores(run: RunDirectory) -> Iterator[RecordedScore]:
     for path in sorted(run.evaluations.glob("step_*.json")):
         document = read_json(path)
         if isinstance(document, dict):
-            document = {**document, "kind": "eval", "protocol": _protocol(document.get("protocol", {}))}
+            document = _with_infinite_protocol({**document, "kind": "eval"})
         yield checked(path, document, RecordedScore)

@@ -13,7 +13,7 @@ from atari_dqn.errors import UserError
 from atari_dqn.files.atomic import exists, writing
 from atari_dqn.machine.automatic import Choice
 from atari_dqn.machine.hardware import Hardware
-from atari_dqn.run.leases.lease import check_links
+from atari_dqn.run.leases.links import check_links
 from atari_dqn.run.sweep.folder import SweepFolder
 from atari_dqn.run.sweep.record import Member, SweepRecord, read_record, write_record
 from atari_dqn.scale.auto_values import machine_share, merge_choices, resolve_variant
@@ -170,7 +170,7 @@ def _locked(folder: SweepFolder) -> Iterator[None]:
         file = path.open("a")
     with file:
         for _ in range(_LOCK_TRIES):
-            with suppress(BlockingIOError):
+            with writing(path), suppress(BlockingIOError):
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
             time.sleep(_LOCK_PAUSE_SECONDS)

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from threading import Event
 from typing import Literal
 
-from atari_dqn.errors import UserError
 from atari_dqn.run.leases.guard import LOST_EXIT_CODE
 from atari_dqn.run.leases.lease import PERIOD_SECONDS, HeldLease, Lease
 from atari_dqn.run.leases.owner import Owner
+from atari_dqn.run.lock import RunLockedError
 from atari_dqn.run.sweep.failures import (
     KIND_OF_EXIT,
     CrashCount,
@@ -76,7 +76,7 @@ class Runner:
         )
         if held is not None and stale is not None:
             try:
-                take_over(self.folder.run(name), stale)
+                take_over(self.folder.run(name), stale, held)
             except BaseException:
                 held.release()
                 raise
@@ -153,7 +153,7 @@ class Runner:
         try:
             with self.folder.run(member.name).locked_for_reading():
                 return False
-        except UserError:
+        except RunLockedError:
             return True
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -89,23 +90,24 @@ def run_members(
     left = [each for each in members if each.name not in {*finished, *failed}]
     pending = {each.name: each for each in sorted(left, key=lambda each: not folder.has_begun(each.name))}
     watch = RecordWatch(folder, report)
-    while pending:
-        if is_interrupted():
-            if not workers.running:
-                break
-            workers.stop(workers.running)
-        else:
-            watch.drop_lost(pending, workers.running)
-            workers.start(list(pending.values()))
-        changed = {*workers.running}
-        for name, outcome in workers.ended():
-            if outcome.kind == "finished":
-                finished.append(name)
-            elif outcome.failure is not None:
-                failed[name] = outcome.failure
-            if outcome.kind in ("finished", "failed"):
-                del pending[name]
-        show(changed)
+    with saved_on_error(workers):
+        while pending:
+            if is_interrupted():
+                if not workers.running:
+                    break
+                workers.stop(workers.running)
+            else:
+                watch.drop_lost(pending, workers.running)
+                workers.start(list(pending.values()))
+            changed = {*workers.running}
+            for name, outcome in workers.ended():
+                if outcome.kind == "finished":
+                    finished.append(name)
+                elif outcome.failure is not None:
+                    failed[name] = outcome.failure
+                if outcome.kind in ("finished", "failed"):
+                    del pending[name]
+            show(changed)
     release_ended(folder, {*finished, *failed})
     names = {member.name for member in members}
     return SweepResult(
@@ -113,6 +115,18 @@ def run_members(
         failed={name: failure for name, failure in failed.items() if name in names},
         unfinished=tuple(pending),
     )
+
+
+@contextmanager
+def saved_on_error(workers: Workers) -> Iterator[None]:
+    """Let all running members save a checkpoint and stop before an exception of the block goes on."""
+    try:
+        yield
+    except BaseException:
+        while workers.running:
+            workers.stop(workers.running)
+            workers.ended()
+        raise
 
 
 def _failures(folder: SweepFolder) -> dict[str, Failure]:

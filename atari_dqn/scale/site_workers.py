@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Collection, Sequence
 from typing import Protocol
@@ -78,9 +79,11 @@ class SiteWorkers:
             return
         self._observer.refresh()
         self._site.refresh(self._observer)
+        # a task of a cluster that was silent, and gives a sign again, may make them more than `jobs`
+        most = math.inf if self._jobs is None else self._jobs
         free = [member for member in members if self._is_free(member.name)]
         for member in free:
-            if not self._site.has_room() or len(self.running) == self._jobs:
+            if not self._site.has_room() or len(self.running) >= most:
                 break
             self._site.start(member, self._observer)
         if free and not self.running and all(map(self._observer.is_stale, self._observer.leases)):

@@ -14,8 +14,8 @@ from pathlib import Path
 from atari_dqn.errors import UserError
 from atari_dqn.files.atomic import fsync_file, is_file, writing
 from atari_dqn.run.directory import RunDirectory
-from atari_dqn.run.leases.lease import Lease
-from atari_dqn.run.leases.owner import Owner, start_time
+from atari_dqn.run.leases.lease import HeldLease, Lease
+from atari_dqn.run.leases.owner import Owner, is_running
 from atari_dqn.run.lock import LOCK, lock_holder
 from atari_dqn.run.sweep.folder import SweepFolder
 from atari_dqn.telemetry.columns import TABLES
@@ -24,18 +24,21 @@ _PATIENCE_SECONDS = 30.0
 _PAUSE_SECONDS = 0.02
 
 
-def take_over(run: RunDirectory, stale: Lease) -> None:
+def take_over(run: RunDirectory, stale: Lease, held: HeldLease) -> None:
     """End the training of a stale lease if it is on this machine; detach it from the run if it is not.
+
+    `held`: the lease that was taken over the stale one; it is renewed meanwhile. If it is lost to a third
+    process, such as after this one was suspended, the run is left to that process.
 
     A training of this machine is killed, even if it is stopped. One of another machine cannot be reached: if
     it wakes, it finds its lease lost before it writes. The logs are replaced by copies and the lock by a new
     one, so that a row that it was about to append, and its lock, belong to files that are gone. A lock that
-    a process of a third place holds, such as a user's `dqn resume`, is left to it.
+    another process holds, such as a user's `dqn resume`, is left to it.
     """
     if stale.owner.is_here:
-        _kill(stale)
-    elif run.path.is_dir() and not _is_locked_elsewhere(run, stale):
-        _detach(run)
+        _kill(stale, held)
+    elif run.path.is_dir() and not _is_locked_by_another(run, stale):
+        _detach(run, held)
 
 
 def release_ended(folder: SweepFolder, names: Collection[str]) -> None:
@@ -45,42 +48,51 @@ def release_ended(folder: SweepFolder, names: Collection[str]) -> None:
             held = folder.leases.take(name, Owner.current(), over=lease)
             if held is not None:
                 try:
-                    take_over(folder.run(name), lease)
+                    take_over(folder.run(name), lease, held)
                 finally:
                     held.release()
 
 
-def _kill(stale: Lease) -> None:
+def _kill(stale: Lease, held: HeldLease) -> None:
     deadline = time.monotonic() + _PATIENCE_SECONDS
-    while stale.process and start_time(stale.process) == stale.process_started:
+    due = time.monotonic() + held.lease.period_seconds
+    while stale.process and is_running(stale.process, stale.process_started):
         with suppress(ProcessLookupError):
             os.killpg(stale.process, signal.SIGKILL)
         if time.monotonic() > deadline:
             raise UserError(
                 f"{stale.name}: process {stale.process}, which trains it, does not end; end it and try again"
             )
+        if time.monotonic() > due:
+            due = time.monotonic() + held.lease.period_seconds
+            held.beat()
         time.sleep(_PAUSE_SECONDS)
 
 
-def _is_locked_elsewhere(run: RunDirectory, stale: Lease) -> bool:
+def _is_locked_by_another(run: RunDirectory, stale: Lease) -> bool:
+    """Return whether a process other than the training of the stale lease holds the lock of the run."""
     holder = lock_holder(run.path)
-    return holder is not None and holder.machine != stale.owner.machine
+    if holder is None:
+        return False
+    training = (stale.owner.machine, stale.process, stale.process_started)
+    return (holder.machine, holder.pid, holder.started) != training
 
 
-def _detach(run: RunDirectory) -> None:
+def _detach(run: RunDirectory, held: HeldLease) -> None:
     logs = [*(run.tables / f"{name}.csv" for name in TABLES), run.events, run.evaluation_progress]
     with writing(run.path):
         for path in filter(is_file, logs):
-            _replace_by_copy(path)
-        (run.path / LOCK).unlink(missing_ok=True)
+            _replace_by_copy(path, held)
+        if held.beat():
+            (run.path / LOCK).unlink(missing_ok=True)
 
 
-def _replace_by_copy(path: Path) -> None:
+def _replace_by_copy(path: Path, held: HeldLease) -> None:
     partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
     try:
         shutil.copyfile(path, partial)
         fsync_file(partial)  # its checkpoints rely on its length
-        partial.replace(path)
-    except BaseException:
+        if held.beat():  # a copy made before another process took the run over lacks that process's rows
+            partial.replace(path)
+    finally:
         partial.unlink(missing_ok=True)
-        raise

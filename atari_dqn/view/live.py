@@ -7,7 +7,6 @@ from threading import Lock
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.layout import Layout
-from rich.live import Live
 from rich.panel import Panel as Box
 
 from atari_dqn.compare.reference.match import Subject
@@ -26,6 +25,7 @@ from atari_dqn.view.panels import (
     ThroughputPanel,
 )
 from atari_dqn.view.periods import Periods
+from atari_dqn.view.suspendable_live import SuspendableLive
 
 _HEADER_LINES = 2
 _COLUMNS = {"gates": 32, "throughput": 20, "replay": 20}
@@ -72,7 +72,7 @@ class LiveView:
         self._lock = Lock()
         self._console = console
         self._has_events = False
-        self._live = Live(
+        self._live = SuspendableLive(
             console=console,
             screen=console.is_terminal,
             refresh_per_second=refreshes_per_second,

@@ -7,13 +7,13 @@ from collections.abc import Collection
 from typing import Protocol, TextIO
 
 from rich.console import Console
-from rich.live import Live
 from rich.text import Text
 
 from atari_dqn.compare.reference.caps import marked_score
 from atari_dqn.formatting import printable_lines
 from atari_dqn.run.sweep.status import FAILED, MemberStatus, SweepStatus
 from atari_dqn.view.live import suits_live_view
+from atari_dqn.view.suspendable_live import SuspendableLive
 from atari_dqn.view.sweep_text import ORDER, failure_lines, heading, name_width, run_line, totals_line
 
 _LIVE_SECONDS, _PLAIN_SECONDS = 2.0, 5.0
@@ -73,7 +73,7 @@ class LiveSweepView:
     def __init__(self, status: SweepStatus, console: Console) -> None:
         self._refreshing, self._console = _Refreshing(status, _LIVE_SECONDS), console
         self._reports: list[str] = []
-        self._live = Live(console=console, get_renderable=self._drawn, auto_refresh=False)
+        self._live = SuspendableLive(console=console, get_renderable=self._drawn, auto_refresh=False)
         self._live.start(refresh=True)
 
     def report(self, sentence: str) -> None:

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol, TextIO
 
 from rich.console import Console
-from rich.live import Live
 from rich.text import Text
 
 from atari_dqn.formatting import printable_lines
 from atari_dqn.view.live import suits_live_view
+from atari_dqn.view.suspendable_live import SuspendableLive
 
 _PERIOD_SECONDS = 2.0
 _MOST_REPORTS = 4
@@ -52,7 +52,7 @@ class LiveTextView:
         self._screen, self._console = screen, console
         self._reports: list[str] = []
         self._at = time.monotonic()
-        self._live = Live(console=console, get_renderable=self._drawn, auto_refresh=False)
+        self._live = SuspendableLive(console=console, get_renderable=self._drawn, auto_refresh=False)
         self._live.start(refresh=True)
 
     def report(self, sentence: str) -> None:

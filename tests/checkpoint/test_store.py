@@ -464,5 +464,8 @@ def test_what_a_dead_process_left_is_tidied_and_nothing_else(store: CheckpointSt
     (store.folder / ".step_000000002.partial" / "arrays").mkdir(parents=True)
     (store.folder / "step_000000003").mkdir()
     (store.folder / ".latest.partial").symlink_to("step_000000003")
+    (store.folder / "step_000000001_before_a_change").mkdir()
+    (store.folder / "step_000000001.tar").touch()
     store.tidy()
-    assert {path.name for path in store.folder.iterdir()} == {"step_000000001", "catalog.json", "latest"}
+    of_the_user = {"step_000000001_before_a_change", "step_000000001.tar"}
+    assert set(names(store.folder)) == {"step_000000001", "catalog.json", "latest", *of_the_user}

@@ -12,6 +12,7 @@ import atari_dqn as dqn
 from atari_dqn.cli import main
 from atari_dqn.run.archive.archive import read_archive
 from atari_dqn.run.archive.hub import card
+from atari_dqn.run.recorded_scores import RecordedScore
 
 
 @pytest.fixture(scope="module")
@@ -114,6 +115,24 @@ def test_the_hub_folder_of_an_archive_has_the_video_that_was_recorded_of_it(used
 def test_the_archive_in_the_hub_folder_has_the_scores_of_its_results(used: Path) -> None:
     archive = read_archive(used / "hub" / "agent.dqn")
     assert archive.parts["scores.json"] == (used / "hub" / "results.json").read_bytes()
+
+
+def test_the_card_says_how_many_games_were_cut_and_gives_hubs_only_whole_scores() -> None:
+    assert command("export", "my run", "-o", "scored.dqn") == 0
+    archive = read_archive(Path("scored.dqn"))
+    whole = score_of(archive.agent.step, mean_return=3.0, frame_caps=0)
+    cut = score_of(archive.agent.step, mean_return=900.0, frame_caps=2)
+    text = card(archive, [whole, cut])
+    assert "| 900.00 +/- 0.00 | 2 | 2 | ? | f |" in text
+    assert 'value: "3.00 +/- 0.00"' in text
+    assert "model-index" not in card(archive, [cut])
+
+
+def score_of(step: int, *, mean_return: float, frame_caps: int) -> RecordedScore:
+    return RecordedScore(
+        step=step, env_frames=4 * step, kind="eval", protocol_digest="f", protocol=None,
+        mean_return=mean_return, returns=2 * (mean_return,), lengths_frames=None, frame_caps=frame_caps,
+    )  # fmt: skip
 
 
 @pytest.fixture

@@ -2,8 +2,9 @@
 
     fake_training.py train SPEC --run-dir RUN …     fake_training.py resume RUN …
 
-RUN.plan holds exit codes, one for each call; `-9` kills the process, `wait` waits for SIGTERM and then ends
-with 143, `checkpoint:N` makes a checkpoint of a new step and ends with N. Without the file it ends with 0.
+RUN.plan holds exit codes, one for each call; `-9` kills the process, `wait` waits for SIGTERM, then makes
+RUN/stopped and ends with 143, `checkpoint:N` makes a checkpoint of a new step and ends with N. Without the
+file it ends with 0.
 Exit code 0 writes a summary. Each call appends its words and its environment to RUN.calls.
 """
 
@@ -13,6 +14,12 @@ import signal
 import sys
 import time
 from pathlib import Path
+
+
+def stop(*_: object) -> None:
+    (run / "stopped").touch()
+    sys.exit(143)
+
 
 words = sys.argv[1:]
 run = Path(words[words.index("--run-dir") + 1] if words[0] == "train" else words[1])
@@ -30,7 +37,7 @@ if step.startswith("checkpoint:"):
     (run / "checkpoints" / f"step_{number:09d}").mkdir()
     step = step.partition(":")[2]
 if step == "wait":
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    signal.signal(signal.SIGTERM, stop)
     (run / "waiting").touch()
     while True:
         time.sleep(0.05)

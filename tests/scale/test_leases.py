@@ -1,3 +1,4 @@
+import errno
 import os
 import subprocess
 import sys
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from atari_dqn.errors import UserError
 from atari_dqn.run.leases import lease
 from atari_dqn.run.leases.guard import LOST_EXIT_CODE, guard_in, lease_environment
 from atari_dqn.run.leases.lease import HeldLease, Lease, LeaseFolder, holds, read_lease
@@ -239,3 +241,68 @@ def test_a_training_whose_lease_is_stolen_ends_at_the_check(leases: LeaseFolder)
     done = checked(held)
     assert (done.returncode, done.stdout) == (LOST_EXIT_CODE, "")
     assert "taken this run over" in done.stderr
+
+
+def test_an_owner_that_lost_its_lease_leaves_that_of_a_run_begun_again(leases: LeaseFolder):
+    leases.take("pong", OTHER)
+    lost = leases.take("pong", HERE, over=leases.current()["pong"])
+    thief = leases.take("pong", OTHER, over=leases.current()["pong"])
+    assert lost is not None
+    assert thief is not None
+    thief.release()
+    begun_again = leases.take("pong", OTHER)
+    assert begun_again is not None
+    lost.release()
+    assert begun_again.is_held()
+
+
+def test_a_thief_that_is_robbed_at_once_leaves_the_lease_of_the_other(
+    leases: LeaseFolder, monkeypatch: pytest.MonkeyPatch
+):
+    leases.take("pong", OTHER)
+    follows, others = leases._follows, list[HeldLease | None]()
+
+    def follows_and_is_robbed(lease: Lease, over: Lease | None) -> bool:
+        found = follows(lease, over)
+        monkeypatch.setattr(leases, "_follows", follows)
+        others.append(leases.take("pong", OTHER, over=leases.current()["pong"]))
+        return found
+
+    monkeypatch.setattr(leases, "_follows", follows_and_is_robbed)
+    robbed = leases.take("pong", HERE, over=leases.current()["pong"])
+    (other,) = others
+    assert robbed is not None
+    assert other is not None
+    assert [robbed.is_held(), other.is_held()] == [False, True]
+
+
+def test_a_heartbeat_that_cannot_be_written_is_missed_and_the_next_one_counts(
+    leases: LeaseFolder, monkeypatch: pytest.MonkeyPatch
+):
+    held = leases.take("pong", HERE)
+    assert held is not None
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "pwrite", failing)
+        assert held.beat()
+    assert leases.current()["pong"].heartbeat == 0
+    held.beat()
+    assert leases.current()["pong"].heartbeat == 2
+
+
+def failing(*_: object) -> None:
+    raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+
+def test_a_file_that_is_no_lease_is_named(leases: LeaseFolder, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(lease, "_READ_PAUSE_SECONDS", 0.0)
+    (leases.path / "pong.1.lease").touch()
+    with pytest.raises(UserError, match=r"pong\.1\.lease: cannot be read as a lease"):
+        leases.take("pong", HERE)
+
+
+def test_a_process_that_cannot_be_looked_up_has_not_ended(monkeypatch: pytest.MonkeyPatch):
+    def read_text(path: Path) -> str:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setattr(Path, "read_text", read_text)
+    assert not HERE.has_ended

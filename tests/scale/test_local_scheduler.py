@@ -3,7 +3,7 @@
 import json
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Event
@@ -187,6 +187,19 @@ def test_an_error_of_the_disk_ends_the_command_after_the_others_have_stopped(
     monkeypatch.setattr(training_process, "write_atomically", full)
     with pytest.raises(UserError, match="no space left"):
         scheduler(opened).run(opened.record.members)
+    assert list(opened.folder.leases.path.iterdir()) == []
+
+
+def test_a_read_that_fails_ends_the_command_after_what_runs_was_saved(opened: Opened):
+    (opened.folder.path / f"{name(1)}.plan").write_text("wait 0")
+
+    def show(names: Collection[str]) -> None:
+        if (opened.folder.path / name(1) / "waiting").exists():
+            raise UserError("record.json: stale file handle")
+
+    with pytest.raises(UserError, match="stale file handle"):
+        scheduler(opened, show=show).run(opened.record.members[:1])
+    assert (opened.folder.path / name(1) / "stopped").exists()
     assert list(opened.folder.leases.path.iterdir()) == []
 
 

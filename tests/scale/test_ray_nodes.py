@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from atari_dqn.errors import UserError
+from atari_dqn.run.leases import lease
 from atari_dqn.run.leases.owner import Owner
 from atari_dqn.run.sweep.folder import SweepFolder
 from atari_dqn.scale.on_ray import node
@@ -87,3 +88,12 @@ def test_a_run_stops_once_the_lease_of_its_command_is_stale(folder: SweepFolder)
     assert folder.commands.take("sweep_1", ELSEWHERE, period_seconds=0.1) is not None
     with node._stopping_with(folder.commands, {"command": "sweep_1", "period_seconds": 0.02}) as stop:
         assert stop.wait(5)
+
+
+def test_a_run_goes_on_while_the_lease_of_its_command_cannot_be_read(
+    folder: SweepFolder, monkeypatch: pytest.MonkeyPatch
+):
+    assert folder.commands.take("sweep_1", ELSEWHERE) is not None
+    with node._stopping_with(folder.commands, {"command": "sweep_1", "period_seconds": 0.02}) as stop:
+        monkeypatch.setattr(lease, "read_lease", lambda path: None)
+        assert not stop.wait(0.2)

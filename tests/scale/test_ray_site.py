@@ -1,5 +1,7 @@
 """What nodes of a cluster share, and when a member is taken from a node that gives no sign of life."""
 
+import errno
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -9,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from atari_dqn.errors import UserError
 from atari_dqn.machine.hardware import find_hardware
 from atari_dqn.run.leases.lease import HeldLease
 from atari_dqn.run.leases.observer import LeaseObserver
@@ -217,6 +218,14 @@ def test_a_task_that_waits_for_a_worker_of_ray_is_cancelled_when_it_is_stopped(p
     assert place.begin(0)
 
 
+def test_a_task_that_has_not_taken_a_stale_lease_is_cancelled_when_it_is_stopped(place: Place):
+    place.lease(0, DEAD)
+    place.observer.refresh()
+    assert place.begin(0)
+    place.site.stop([place.members[0].name])
+    assert place.ray.cancelled == [1]
+
+
 def wait_for_a_heartbeat(folder: SweepFolder, name: str) -> None:
     until = time.monotonic() + 5
     while folder.commands.current()[name].heartbeat < 2:
@@ -235,16 +244,16 @@ def test_the_leases_of_a_command_are_renewed_and_go_with_it(tmp_path: Path):
 def test_the_leases_of_a_command_are_renewed_again_after_the_disk_has_failed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    folder, beat, failed = SweepFolder(tmp_path), HeldLease.beat, Event()
+    folder, write, failed = SweepFolder(tmp_path), os.pwrite, Event()
 
-    def beat_after_a_failure(held: HeldLease) -> bool:
+    def write_after_a_failure(descriptor: int, data: bytes, offset: int) -> int:
         if failed.is_set():
-            return beat(held)
+            return write(descriptor, data, offset)
         failed.set()
-        raise UserError("cannot write: input/output error")
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
 
     folder.create()
-    monkeypatch.setattr(HeldLease, "beat", beat_after_a_failure)
+    monkeypatch.setattr(os, "pwrite", write_after_a_failure)
     with command_leases(folder, 0.02) as commands:
         name = commands.take()
         wait_for_a_heartbeat(folder, name)

@@ -22,7 +22,7 @@ from atari_dqn.run.sweep.failures import Failure, read_failures, write_failure_r
 from atari_dqn.run.sweep.folder import SweepFolder
 from atari_dqn.run.sweep.record import Member
 from atari_dqn.scale import runner as runner_module
-from atari_dqn.scale import training_process
+from atari_dqn.scale import takeover, training_process
 from atari_dqn.scale.members import load_sweep
 from atari_dqn.scale.room import Placement
 from atari_dqn.scale.runner import Outcome, Runner
@@ -202,13 +202,17 @@ def test_a_member_that_a_user_resumes_just_before_its_training_has_not_failed(
     assert read_failures(folder.failures) == {}
 
 
+@pytest.mark.parametrize("machine", [ELSEWHERE.machine, "a third machine"])
 def test_a_run_whose_lease_is_stale_and_that_a_user_resumes_by_hand_is_left_to_them(
-    runner: Runner, folder: SweepFolder, member: Member
+    runner: Runner, folder: SweepFolder, member: Member, machine: str
 ):
     run = folder.run(member.name)
     run.path.mkdir()
-    assert folder.leases.take(member.name, ELSEWHERE) is not None
+    held = folder.leases.take(member.name, ELSEWHERE)
+    assert held is not None
+    held.set_process(4711, 5)
     with run.locked():
+        (run.path / LOCK).write_bytes(msgspec.json.encode(replace(ELSEWHERE, machine=machine, pid=4712)))
         assert runner.run(member, PLACE, folder.leases.current()[member.name]) == Outcome(kind="held")
         assert (run.path / LOCK).exists()
     assert calls(folder, member) == []
@@ -248,11 +252,37 @@ def test_the_logs_of_a_run_of_another_machine_are_replaced_so_that_late_rows_are
     run = folder.path / member.name
     run.mkdir()
     (run / "eval_log.csv").write_text("kept\n")
-    assert folder.leases.take(member.name, ELSEWHERE) is not None
+    held = folder.leases.take(member.name, ELSEWHERE)
+    assert held is not None
+    held.set_process(4711, 5)
     with (run / "eval_log.csv").open("a") as late, folder.run(member.name).locked():
-        (run / LOCK).write_bytes(msgspec.json.encode(ELSEWHERE))
+        (run / LOCK).write_bytes(msgspec.json.encode(replace(ELSEWHERE, pid=4711, started=5)))
         stale = folder.leases.current()[member.name]
         assert runner.run(member, PLACE, stale) == Outcome(kind="finished")
         late.write("late\n")
     assert (run / "eval_log.csv").read_text() == "kept\n"
     assert [call["words"][0] for call in calls(folder, member)] == ["resume"]
+
+
+def test_a_takeover_that_is_itself_taken_over_replaces_nothing(
+    folder: SweepFolder, monkeypatch: pytest.MonkeyPatch
+):
+    run = folder.run("pong")
+    run.path.mkdir()
+    log = run.tables / "eval_log.csv"
+    log.write_text("a row\n")
+    (run.path / LOCK).touch()
+    assert folder.leases.take("pong", ELSEWHERE) is not None
+    stale = folder.leases.current()["pong"]
+    held = folder.leases.take("pong", Owner.current(), over=stale)
+    assert held is not None
+
+    def copy_slowly(source: Path, target: Path) -> None:
+        target.write_bytes(source.read_bytes())
+        assert folder.leases.take("pong", ELSEWHERE, over=held.lease) is not None
+        log.write_text("a row\na row of the third process\n")
+
+    monkeypatch.setattr(takeover.shutil, "copyfile", copy_slowly)
+    takeover.take_over(run, stale, held)
+    assert log.read_text() == "a row\na row of the third process\n"
+    assert (run.path / LOCK).exists()

@@ -90,6 +90,22 @@ def test_new_rows_are_read(status: SweepStatus):
     assert named(status)[2].env_frames == 3_000
 
 
+def test_a_finished_run_that_is_extended_is_not_finished_any_more(status: SweepStatus):
+    finished = next(each for each in status.members if each.state == "finished")
+    (status.folder.path / finished.member.name / "summary.json").unlink()
+    status.refresh()
+    assert named(status)[finished.member.seed].state == "stopped"
+
+
+@pytest.mark.parametrize("cell", ["nan", "inf"])
+def test_a_row_without_a_finite_number_of_frames_counts_none(status: SweepStatus, cell: str):
+    run = status.folder.path / status.record.members[1].name
+    for table in ("update_log", "throughput_log"):
+        (run / f"{table}.csv").write_text(f"step,env_frames\n1,{cell}\n")
+    status.refresh()
+    assert named(status)[2].env_frames == 0
+
+
 def test_a_run_that_another_command_stops_does_not_run_any_more(status: SweepStatus):
     (lease,) = (path for path in status.folder.leases.path.iterdir() if "seed2" in path.name)
     lease.unlink()

@@ -1,5 +1,7 @@
 """A folder has the tune that began in it, exactly, and takes no other one."""
 
+import errno
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +12,7 @@ from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.machine.hardware import find_hardware
 from atari_dqn.scale.tuning.folder import TuneFolder, TuneRecord, read_tune_record, recorded
 from atari_dqn.scale.tuning.opening import plan_tune
+from atari_dqn.scale.tuning.study import TrialLog
 from atari_dqn.scale.tuning.tune import Budget, Tune
 from atari_dqn.scale.tuning.tune_file import load_tune
 
@@ -101,3 +104,15 @@ def test_a_damaged_record_is_named(place: Place, text: str):
     folder.record.write_text(text)
     with pytest.raises(DamagedError, match=r"tune\.json"):
         read_tune_record(folder)
+
+
+def test_a_full_disk_is_named_when_a_trial_is_recorded(place: Place, monkeypatch: pytest.MonkeyPatch):
+    record, folder = place
+    log = TrialLog(folder, record.tune, writable=True)
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(type(log._storage._backend), "append_logs", full)
+    with pytest.raises(UserError, match=f"{folder.log}: no space left on device"):
+        log.suggest()

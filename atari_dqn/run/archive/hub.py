@@ -38,7 +38,7 @@ def card(archive: Archive, scores: Sequence[RecordedScore]) -> str:
     agent = archive.agent
     own = [score for score in scores if score.step == agent.step and score.returns]
     sections = [
-        _front_matter(agent.game, own),
+        _front_matter(agent.game, [score for score in own if not score.frame_caps]),
         f"# {agent.game}, {agent.env_frames:,} emulator frames{_track(archive)}\n",
         "An agent of the DQN family, trained by atari_dqn.\n",
         _table(own)
@@ -72,13 +72,14 @@ agent = dqn.load("{ARCHIVE}")
 """
 
 
-def _front_matter(game: str, own: Sequence[RecordedScore]) -> str:
+def _front_matter(game: str, whole: Sequence[RecordedScore]) -> str:
+    """Format what a hub reads. `whole`: the scores without a game that the frame cap cut."""
     lines = ["---", "library_name: atari_dqn", "tags:"]
     lines += [
         f"- {tag}" for tag in (game, "deep-reinforcement-learning", "reinforcement-learning", "atari_dqn")
     ]
-    if own:
-        most_games = max(own, key=lambda score: len(score.returns or ()))
+    if whole:
+        most_games = max(whole, key=lambda score: len(score.returns or ()))
         lines += [
             "model-index:",
             "- name: atari_dqn",
@@ -107,9 +108,9 @@ def _value(score: RecordedScore) -> str:
 
 def _table(own: Sequence[RecordedScore]) -> str:
     rows = [
-        f"| {_value(score)} | {len(score.returns or ())} | "
+        f"| {_value(score)} | {len(score.returns or ())} | {score.frame_caps} | "
         f"{score.protocol.short() if score.protocol else '?'} | {score.protocol_digest} |"
         for score in own
     ]
-    head = ["| return | games | protocol | fingerprint |", "|---|---|---|---|"]
+    head = ["| return | games | cut by the frame cap | protocol | fingerprint |", "|---|---|---|---|---|"]
     return "\n".join([*head, *rows, ""])

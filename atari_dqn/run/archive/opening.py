@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from atari_dqn.errors import DamagedError, UserError
+from atari_dqn.files.atomic import writing
 from atari_dqn.run.archive.archive import is_archive, read_archive, write_parts
 from atari_dqn.run.directory import RunDirectory
 
@@ -26,7 +27,8 @@ def opened_run(path: Path) -> Iterator[RunDirectory]:
     archive = read_archive(path)
     small = {name: data for name, data in archive.parts.items() if name.endswith((".toml", ".json", ".csv"))}
     with TemporaryDirectory(prefix="dqn-") as folder:
-        write_parts(small, Path(folder))
+        with writing(Path(folder)):
+            write_parts(small, Path(folder))
         try:
             yield RunDirectory.open(Path(folder))
         except (UserError, DamagedError) as error:

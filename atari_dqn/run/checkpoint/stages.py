@@ -115,7 +115,12 @@ def prune(folder: Path, kept: Sequence[CatalogEntry]) -> None:
     That includes one that the catalog does not list, because writing the catalog failed after the checkpoint.
     """
     write_catalog(folder, kept)
-    names = {entry.path for entry in kept}
+    remove_unlisted(folder, kept)
+
+
+def remove_unlisted(folder: Path, listed: Sequence[CatalogEntry]) -> None:
+    """Remove the directories that have the name of a checkpoint, and that no entry of the catalog names."""
+    names = {entry.path for entry in listed}
     for path in folder.glob("step_*"):
         if path.name not in names and named_step(path.name) >= 0 and path.is_dir() and not path.is_symlink():
             remove(path)

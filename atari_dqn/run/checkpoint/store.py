@@ -141,14 +141,17 @@ class CheckpointStore:
             stages.update_links(self.folder, checkpoint_name(step))
 
     def tidy(self) -> None:
-        """Remove everything that the catalog does not list. The run must be locked and reconciled."""
+        """Remove partial files, and checkpoints that the catalog does not list.
+
+        The run must be locked and reconciled.
+        """
         check_lease()
-        listed = {entry.path for entry in self.catalog()}
-        for path in [*self.folder.glob(".*.partial"), *self.folder.glob("step_*")]:
+        for path in self.folder.glob(".*.partial"):
             if path.is_symlink() or not path.is_dir():
                 path.unlink()
-            elif path.name not in listed:
+            else:
                 stages.remove(path)
+        stages.remove_unlisted(self.folder, self.catalog())
 
     def catalog(self) -> list[CatalogEntry]:
         """Return the entries of the catalog, oldest first."""

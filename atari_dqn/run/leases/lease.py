@@ -114,14 +114,17 @@ class HeldLease:
         return self._folder / self.lease.file_name
 
     def beat(self) -> bool:
-        """Advance the heartbeat; return False if another process has taken the run over."""
+        """Advance the heartbeat; return False if another process has taken the run over.
+
+        A heartbeat that cannot be written is missed: after some of them in a row the lease is stale.
+        """
         if not self.is_held():
             return False
         self._update(heartbeat=self.lease.heartbeat + 1)
         return True
 
     def set_process(self, pid: int, started: int) -> None:
-        """Record the process that trains the run; 0 if it has ended."""
+        """Record the process that trains the run, at once or with a later heartbeat; 0 if it has ended."""
         self._update(process=pid, process_started=started)
 
     def is_held(self) -> bool:
@@ -130,10 +133,9 @@ class HeldLease:
 
     def release(self) -> None:
         """Give the lease up; remove its file and those of earlier generations. May be called twice."""
-        for generation in range(1, self.lease.generation):
-            (self._folder / replace(self.lease, generation=generation).file_name).unlink(missing_ok=True)
-        if self.is_held():
-            self.path.unlink(missing_ok=True)
+        if self.is_held():  # else files of these names may be of others, who began again with generation 1
+            for generation in range(1, self.lease.generation + 1):
+                (self._folder / replace(self.lease, generation=generation).file_name).unlink(missing_ok=True)
         self.close()
 
     def close(self) -> None:
@@ -145,7 +147,7 @@ class HeldLease:
     def _update(self, **values: Any) -> None:
         self.lease = replace(self.lease, **values)
         header = _HEADER.format(self.lease.heartbeat, self.lease.process, self.lease.process_started)
-        with writing(self.path):
+        with suppress(OSError):
             os.pwrite(self._descriptor, header.encode(), 0)
             os.fsync(self._descriptor)  # a network file system sends it to other hosts only then
 
@@ -155,16 +157,28 @@ def holds(path: Path, token: str) -> bool:
 
     A file that is there but cannot be read, as when a disk fails for a moment, is read again for a second.
     """
-    for _ in range(_READ_TRIES):
-        if (found := read_lease(path)) is not None or _is_gone(path):
-            break
-        time.sleep(_READ_PAUSE_SECONDS)
+    found = _read_patiently(path)
     if found is None or found.token != token:
         return False
     return not os.path.lexists(path.with_name(replace(found, generation=found.generation + 1).file_name))
 
 
-def _is_gone(path: Path) -> bool:
+def _read_patiently(path: Path) -> Lease | None:
+    """Read a lease, for a second if need be; None if the file is gone, or is no lease."""
+    for _ in range(_READ_TRIES):
+        if (found := read_lease(path)) is not None or is_gone(path):
+            return found
+        time.sleep(_READ_PAUSE_SECONDS)
+    return None
+
+
+def _check_is_lease(path: Path) -> None:
+    """Raise `UserError` if a file is there and is no lease, as a crash of its machine can leave it."""
+    if _read_patiently(path) is None and not is_gone(path):
+        raise UserError(f"{path}: cannot be read as a lease; if no process trains the run, remove the file")
+
+
+def is_gone(path: Path) -> bool:
     """Return whether a file has been removed; False if that cannot be said."""
     try:
         os.lstat(path)
@@ -192,6 +206,10 @@ class LeaseFolder:
                 found[lease.name] = lease
         return found
 
+    def has_file(self, name: str) -> bool:
+        """Return whether a run has a lease, even one that cannot be read now; `OSError` if the disk fails."""
+        return bool(self._generations(name))
+
     def take(
         self,
         name: str,
@@ -204,6 +222,7 @@ class LeaseFolder:
         """Take the lease of a run; None if another process has been quicker.
 
         `over`: the stale lease that is stolen, exactly as it was last observed; None if the run had none.
+        `UserError` if a file that is no lease has its name.
         """
         lease = Lease(
             name=name,
@@ -215,12 +234,14 @@ class LeaseFolder:
         )
         descriptor = self._create(lease)
         if descriptor is None:
+            _check_is_lease(self.path / lease.file_name)
             return None
         held = HeldLease(self.path, lease, descriptor)
         # Since the observation the earlier lease may have been renewed, released or stolen.
         if self._follows(lease, over):
-            for generation in self._generations(name) - {lease.generation}:
-                (self.path / replace(lease, generation=generation).file_name).unlink(missing_ok=True)
+            for generation in self._generations(name):
+                if generation < lease.generation:
+                    (self.path / replace(lease, generation=generation).file_name).unlink(missing_ok=True)
             return held
         held.path.unlink(missing_ok=True)
         held.close()
@@ -269,20 +290,3 @@ def _link(descriptor: int, partial: Path, final: Path) -> bool:
         # a network file system may report its own success as a conflict, if the first answer was lost
         return os.fstat(descriptor).st_nlink == 2
     return True
-
-
-def check_links(folder: Path) -> None:
-    """Check that leases can be created in a folder; `UserError` if its file system has no hard links."""
-    first, second = (folder / f".{secrets.token_hex(4)}.partial" for _ in range(2))
-    with writing(folder):
-        first.touch()
-        try:
-            os.link(first, second)
-        except OSError as error:
-            raise UserError(
-                f"{folder}: its file system has no hard links ({(error.strerror or str(error)).lower()}), "
-                "by which runs are shared out safely; choose another place with --folder"
-            ) from error
-        finally:
-            first.unlink(missing_ok=True)
-            second.unlink(missing_ok=True)

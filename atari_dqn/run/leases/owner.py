@@ -43,7 +43,7 @@ class Owner:
     @property
     def has_ended(self) -> bool:
         """Whether the process is known to have ended; False for a process of another machine."""
-        return self.is_here and start_time(self.pid) != self.started
+        return self.is_here and not is_running(self.pid, self.started)
 
 
 @cache
@@ -57,13 +57,24 @@ def this_machine() -> str:
 
 
 def start_time(pid: int) -> int | None:
-    """Return the start time of a process of this machine; None if it has ended."""
+    """Return the start time of a process of this machine; None if it has ended.
+
+    `OSError` if that cannot be found out, for example without a free descriptor.
+    """
     try:
         text = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
+    except (FileNotFoundError, ProcessLookupError):
         return None if Path("/proc/self/stat").exists() else _start_time_by_psutil(pid)
     state, *fields = text.rpartition(")")[2].split()
     return None if state in ("Z", "X") else int(fields[_START_FIELD - 1])
+
+
+def is_running(pid: int, started: int) -> bool:
+    """Return whether a process of this machine runs, or may run."""
+    try:
+        return start_time(pid) == started
+    except OSError:
+        return True
 
 
 def _start_time_by_psutil(pid: int) -> int | None:

@@ -34,16 +34,21 @@ class RunProgress:
         self._events = GrowingFile(run.events)
         self._alerts: dict[str, str] = {}
         self.has_begun = self.has_finished = False
+        self._finished: tuple[int, int] | None = None
+        """Identity of the summary that was read last; a run that is extended has none, or another."""
         self._path = path
 
     def refresh(self) -> None:
         """Read what has changed. Parts that are damaged or incomplete are left out."""
+        if self.has_finished and _stamp(self._summary) == self._finished:
+            return
         self.has_begun = self._path.is_dir()
         if not self.has_begun:
             return
         for table in (self._throughput, self._evaluations, self._updates):
             table.refresh()
-        self.has_finished = self._summary.is_file()
+        self._finished = _stamp(self._summary)
+        self.has_finished = self._finished is not None
         try:
             lines = self._events.new_lines()
         except DamagedError:
@@ -113,13 +118,22 @@ class _LastRow:
 
     def refresh(self) -> None:
         """Read the row again if the file has changed."""
+        stamp = _stamp(self._path)
+        if stamp == self._stamp:
+            return
         try:
-            found = os.stat(self._path)  # noqa: PTH116 - a thousand files, each second
-            stamp = (found.st_mtime_ns, found.st_size)
-            if stamp != self._stamp:
-                self.row, self._stamp = _last_row(self._path, found.st_size), stamp
+            self.row, self._stamp = _last_row(self._path, 0 if stamp is None else stamp[1]), stamp
         except OSError:
             self.row, self._stamp = {}, None
+
+
+def _stamp(path: Path) -> tuple[int, int] | None:
+    """Return the time of the last change and the length of a file, None if it cannot be found."""
+    try:
+        found = os.stat(path)  # noqa: PTH116 - a thousand files, each second
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size
 
 
 def _last_row(path: Path, length: int) -> dict[str, str]:
@@ -136,6 +150,7 @@ def _last_row(path: Path, length: int) -> dict[str, str]:
 
 def _number(row: Mapping[str, str], name: str, default: float = math.nan) -> float:
     try:
-        return float(row[name])
+        value = float(row[name])
     except (KeyError, ValueError):
         return default
+    return value if math.isfinite(value) else default

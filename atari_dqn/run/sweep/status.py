@@ -78,8 +78,7 @@ class SweepStatus:
         for members, belongs in ((self.record.members, True), (self.record.former, False)):
             for member in members:
                 if member.name in names:
-                    if not self._runs[member.name].has_finished:
-                        self._runs[member.name].refresh()
+                    self._runs[member.name].refresh()
                     failure = failures.get(member.name)
                     self._statuses[member.name] = self._status(member, failure, belongs=belongs)
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from threading import Event, Lock, Thread
 
-from atari_dqn.errors import UserError
 from atari_dqn.run.leases.lease import HeldLease
 from atari_dqn.run.leases.owner import Owner
 from atari_dqn.run.sweep.folder import SweepFolder
@@ -53,8 +52,7 @@ class CommandLeases:
         while not self._is_closed.wait(self.period_seconds):
             with self._lock:
                 for held in self._held.values():
-                    with suppress(OSError, UserError):  # in the next period the folder may answer again
-                        held.beat()
+                    held.beat()
 
 
 @contextmanager

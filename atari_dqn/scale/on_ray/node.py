@@ -116,7 +116,7 @@ def _stopping_with(commands: LeaseFolder, task: Plain) -> Iterator[Event]:
     def observe() -> None:
         observer.refresh()
         lease = observer.leases.get(task["command"])
-        if lease is None or observer.is_stale(lease.name):
+        if not commands.has_file(task["command"]) if lease is None else observer.is_stale(lease.name):
             stop.set()
 
     def watch() -> None:

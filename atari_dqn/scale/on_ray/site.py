@@ -155,10 +155,15 @@ class RaySite:
         held = self._folder.leases.current() if tasks else {}
         for task in tasks:
             has_ended, _ = ray.wait([task.ref], timeout=0, fetch_local=False)
-            if task.name not in held and not has_ended:
+            if not has_ended and self._has_not_begun(task, held.get(task.name)):
                 with suppress(ray.exceptions.RayError):
                     ray.cancel(task.ref)
                 self._give_back(self._tasks.pop(task.name))
+
+    @staticmethod
+    def _has_not_begun(task: Task, held: Lease | None) -> bool:
+        """Return whether a task has not taken the lease of its member, which may be stale."""
+        return held is None or [held.token, held.heartbeat] == task.over
 
     def close(self) -> None:
         """Stop whatever still runs, and wait until it has been saved, unless that was interrupted."""

@@ -21,10 +21,10 @@ from typing import Any
 import msgspec
 
 from atari_dqn.errors import DamagedError, UserError
-from atari_dqn.files.atomic import exists, is_file, write_json_atomically, writing
+from atari_dqn.files.atomic import exists, is_file, write_failure, write_json_atomically, writing
 from atari_dqn.files.documents import check_types, read_json, with_infinity
 from atari_dqn.formatting import shortened
-from atari_dqn.run.leases.lease import check_links
+from atari_dqn.run.leases.links import check_links
 from atari_dqn.run.sweep.folder import SweepFolder
 from atari_dqn.scale.tuning.tune import Budget, Tune, to_plain
 from atari_dqn.spec.keys import Scalar
@@ -99,6 +99,8 @@ class TuneFolder:
                 raise UserError(
                     f"{self.path}: another `dqn tune` works there; wait for it, or use --status to look"
                 ) from None
+            except OSError as error:  # a file system without locks
+                raise write_failure(Path(file.name), error) from error
             check_links(self.runs.leases.path)
             yield
 

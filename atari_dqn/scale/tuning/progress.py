@@ -65,7 +65,8 @@ class TuneProgress:
             run.refresh()
             share = percentage(min(1.0, run.env_frames / at_frames), decimals=0)
             rate = f", {count(run.frames_per_second)} frames/s" if run.frames_per_second > 0 else ""
-            left = f", {duration(run.seconds_left)} left" if rate else ""
+            frames_left = max(0, at_frames - run.env_frames)  # the budget of the spec is larger
+            left = f", {duration(frames_left / run.frames_per_second)} left" if rate else ""
             yield f"{name}: {count(run.env_frames)} of {count(at_frames)} frames, {share}{rate}{left}"
 
 

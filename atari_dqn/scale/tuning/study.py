@@ -67,7 +67,7 @@ class TrialLog:
     def __init__(self, folder: TuneFolder, tune: Tune, *, writable: bool) -> None:
         from optuna import create_study, load_study
 
-        self._tune = tune
+        self._tune, self._path = tune, folder.log
         self._study: Study | None = None
         if writable:
             _cut_incomplete_line(folder)
@@ -80,9 +80,10 @@ class TrialLog:
         if names:
             self._study = load_study(study_name=tune.name, storage=self._storage)
         elif writable:
-            self._study = create_study(
-                study_name=tune.name, storage=self._storage, direction=tune.objective.direction
-            )
+            with writing(folder.log):
+                self._study = create_study(
+                    study_name=tune.name, storage=self._storage, direction=tune.objective.direction
+                )
 
     def trials(self) -> list[Trial]:
         """Return all trials in the order of their numbers."""
@@ -100,21 +101,24 @@ class TrialLog:
                 settings[dimension.key] = _suggested(asked, dimension)
         params, distributions = dict(asked.params), dict(asked.distributions)
         begun = create_trial(state=TrialState.RUNNING, params=params, distributions=distributions)
-        self._begun.add_trial(begun)
+        with writing(self._path):
+            self._begun.add_trial(begun)
         return self.trials()[-1]
 
     def report(self, trial: Trial, step: int, value: float) -> None:
         """Record the objective so far at a step."""
-        self._storage.set_trial_intermediate_value(self._identity(trial), step, value)
+        with writing(self._path):
+            self._storage.set_trial_intermediate_value(self._identity(trial), step, value)
 
     def finish(self, trial: Trial, state: State, value: float = math.nan, reason: str = "") -> None:
         """Record how a trial ended."""
         from optuna.trial import TrialState
 
-        if reason:
-            self._storage.set_trial_user_attr(self._identity(trial), _REASON, reason)
         states = {"complete": TrialState.COMPLETE, "pruned": TrialState.PRUNED, "failed": TrialState.FAIL}
-        self._begun.tell(trial.number, value if state == "complete" else None, states[state])
+        with writing(self._path):
+            if reason:
+                self._storage.set_trial_user_attr(self._identity(trial), _REASON, reason)
+            self._begun.tell(trial.number, value if state == "complete" else None, states[state])
 
     def importance(self) -> dict[str, float]:
         """Return the importance of each key, the sum of which is 1; empty if there are too few trials."""

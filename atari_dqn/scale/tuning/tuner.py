@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from atari_dqn.run.sweep.failures import Failure, read_failures
 from atari_dqn.run.sweep.record import Member
 from atari_dqn.scale.runner import Outcome
-from atari_dqn.scale.scheduler import Workers
+from atari_dqn.scale.scheduler import Workers, saved_on_error
 from atari_dqn.scale.takeover import release_ended
 from atari_dqn.scale.tuning.folder import Stopwatch, TuneFolder, TuneRecord
 from atari_dqn.scale.tuning.pruning import Step, is_pruned, may_prune, steps_of
@@ -57,25 +57,30 @@ class Tuner:
 
     def run(self) -> TuneResult:
         """Run trials until the budget is used up, or until an interrupt; return how it ended."""
-        while True:
-            self._decide_all()
-            is_stopping = self._failure is not None or self.is_interrupted()
-            if not is_stopping:
-                self._begin_trials()
-            wanted = {} if is_stopping else self._wanted()
-            self.workers.stop([name for name in self.workers.running if not self._goes_on(name, wanted)])
-            if not self.workers.running and not wanted:
-                break
-            if wanted:
-                self.workers.start(list(wanted.values()))
-            for name, outcome in self.workers.ended():
-                self._handle(name, outcome)
-            self.stopwatch.save()
-            self.show()
+        with saved_on_error(self.workers):
+            while self._advance():
+                self.stopwatch.save()
+                self.show()
         release_ended(self.folder.runs, self.folder.runs.leases.current().keys() - self._wanted().keys())
         self.stopwatch.save(now=True)
         have_ended = all(trial.state != "running" for trial in self.log.trials())
         return TuneResult(is_complete=have_ended and not self._has_budget(), failure=self._failure)
+
+    def _advance(self) -> bool:
+        """Begin, decide and stop what is due, and wait a moment; return False if all has ended."""
+        self._decide_all()
+        is_stopping = self._failure is not None or self.is_interrupted()
+        if not is_stopping:
+            self._begin_trials()
+        wanted = {} if is_stopping else self._wanted()
+        self.workers.stop([name for name in self.workers.running if not self._goes_on(name, wanted)])
+        if not self.workers.running and not wanted:
+            return False
+        if wanted:
+            self.workers.start(list(wanted.values()))
+        for name, outcome in self.workers.ended():
+            self._handle(name, outcome)
+        return True
 
     def _wanted(self) -> dict[str, Member]:
         """Return the members that have to run, by name; trials with the same values share theirs."""
