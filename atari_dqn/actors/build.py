@@ -33,9 +33,9 @@ from atari_dqn.spec.schema import Spec
 _CPU = torch.device("cpu")
 
 
-def envs_of_actor(spec: Spec, number: int) -> range:
+def envs_of_actor(number: int, *, num_envs: int, num_actors: int) -> range:
     """Return the environments that an actor plays."""
-    each = spec.env.num_envs // given(spec.actors.processes)
+    each = num_envs // num_actors
     return range(number * each, (number + 1) * each)
 
 
@@ -52,7 +52,7 @@ def build_role(
         game=spec.game,
         env=spec.env,
         num_envs=spec.env.num_envs,
-        part=envs_of_actor(spec, number),
+        part=envs_of_actor(number, num_envs=spec.env.num_envs, num_actors=given(spec.actors.processes)),
         seed=spec.seed,
         stream="training" if incarnation == 0 else f"training, incarnation {incarnation}",
     )

@@ -72,7 +72,7 @@ class CarriedActors(Generic[H]):
         """Return the next message of any actor; None if there is none within a time."""
         if not self._ready:
             self._ready.extend(self.carrier.ready(self.actors, timeout_seconds))
-        return self.actors[self._ready.popleft()].answer() if self._ready else None
+        return self.actors[self._ready.popleft()].answer(self.silence_limit()) if self._ready else None
 
     def silence_limit(self) -> SilenceLimit:
         """Return a limit on consecutive waits for an answer."""
@@ -135,7 +135,7 @@ class CarriedActors(Generic[H]):
         while not self.carrier.ready({number: actor}, silence.wait_seconds):
             if reason := silence.exceeded():
                 raise ActorDiedError(f"actor {number} {reason}")
-        return actor.answer()
+        return actor.answer(silence)
 
     def _resume_actors(self) -> None:
         for actor in self.actors.values():

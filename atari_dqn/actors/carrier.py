@@ -11,6 +11,8 @@ from typing import Protocol, TypeVar
 import numpy as np
 from jaxtyping import Float32
 
+from atari_dqn.envs.silence import SilenceLimit
+
 
 class Handle(Protocol):
     """An actor that was started."""
@@ -19,8 +21,11 @@ class Handle(Protocol):
         """Send an order; `ActorDiedError` if the actor is known to have ended."""
         ...
 
-    def answer(self) -> bytes:
-        """Receive the answer to the oldest open order; `ActorDiedError` if the actor ended or failed."""
+    def answer(self, silence: SilenceLimit) -> bytes:
+        """Receive the answer to the oldest open order; `ActorDiedError` if the actor ended or failed.
+
+        The answer has begun to arrive. `silence`: the limit on waits for the rest of it.
+        """
         ...
 
     def check(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from multiprocessing.connection import wait
 
@@ -10,7 +11,7 @@ import torch
 from jaxtyping import Float32
 
 from atari_dqn.actors.build import envs_of_actor
-from atari_dqn.actors.local_process import LocalProcess, start_process
+from atari_dqn.actors.local_process import SHUTDOWN_SECONDS, LocalProcess, start_process
 from atari_dqn.actors.process import run_actor
 from atari_dqn.actors.snapshot import SharedSnapshot
 from atari_dqn.actors.step_counts import StepCounts
@@ -31,7 +32,8 @@ class LocalCarrier:
 
     def start(self, number: int, incarnation: int) -> LocalProcess:
         """Start the process of an actor."""
-        envs = envs_of_actor(self._spec, number)
+        num_envs, num_actors = self._spec.env.num_envs, given(self._spec.actors.processes)
+        envs = envs_of_actor(number, num_envs=num_envs, num_actors=num_actors)
         name = f"actor {number} (environments {envs.start} to {envs.stop - 1})"
         return start_process(name, run_actor, self._spec, number, incarnation, self._snapshot, self._counts)
 
@@ -52,5 +54,6 @@ class LocalCarrier:
         """End the processes of actors."""
         for actor in actors:
             actor.pipe.close()  # all of them first, so that they end at the same time
+        deadline = time.monotonic() + SHUTDOWN_SECONDS
         for actor in actors:
-            actor.end()
+            actor.end(within_seconds=max(0.0, deadline - time.monotonic()))

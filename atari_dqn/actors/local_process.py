@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
+from threading import Event, Thread
 from typing import Any
 
 from atari_dqn.actors.orders import ActorDiedError, ActorFailedError, Letter
 from atari_dqn.envs.processes import continue_process, start_child
+from atari_dqn.envs.silence import SilenceLimit
 
-_SHUTDOWN_SECONDS = 2.0
+SHUTDOWN_SECONDS = 2.0
+"""Time that a process has to end by itself."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,11 +33,13 @@ class LocalProcess:
 
     def exit_reason(self) -> str:
         """Describe how the process ended."""
-        self.process.join(_SHUTDOWN_SECONDS)
+        self.process.join(SHUTDOWN_SECONDS)
         code = self.process.exitcode
         if code is None:
             return "closed its pipe without ending"
-        return f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
+        if code < 0:
+            return f"was killed by {signal.Signals(-code).name}"
+        return f"ended with exit code {code}"
 
     def send(self, order: bytes) -> None:
         """Send an order; `ActorDiedError` if the process has ended."""
@@ -41,15 +48,40 @@ class LocalProcess:
         except OSError:
             raise self.died(self.exit_reason()) from None
 
-    def answer(self) -> bytes:
-        """Receive an answer; `ActorDiedError` if the process ended or failed."""
+    def answer(self, silence: SilenceLimit) -> bytes:
+        """Receive an answer that has begun to arrive; `ActorDiedError` if the process ended or failed.
+
+        `silence`: the limit on waits for the rest, after which the process is killed: it may be stopped.
+        """
+        reasons: list[str] = []
         try:
-            letter, body = self.pipe.recv_bytes(), self.pipe.recv_bytes()
+            with self._killed_when(silence, reasons):
+                letter, body = self.pipe.recv_bytes(), self.pipe.recv_bytes()
         except (EOFError, OSError):
-            raise self.died(self.exit_reason()) from None
+            raise self.died(*reasons or (self.exit_reason(),)) from None
         if letter == Letter.FAILED:
             raise ActorFailedError(f"{self.name} failed:\n{body.decode().rstrip()}")
         return body
+
+    @contextmanager
+    def _killed_when(self, silence: SilenceLimit, reasons: list[str]) -> Iterator[None]:
+        """Kill the process if the block lasts longer than a limit, so that its read ends; add the reason."""
+        has_ended = Event()
+
+        def watch() -> None:
+            while not has_ended.wait(silence.wait_seconds):
+                if reason := silence.exceeded():
+                    reasons.append(reason)
+                    self.process.kill()
+                    return
+
+        thread = Thread(target=watch, name="answer", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            has_ended.set()
+            thread.join()
 
     def check(self) -> None:
         """Raise `ActorDiedError` if the process has ended."""
@@ -60,10 +92,10 @@ class LocalProcess:
         """Continue the process if it was stopped (SIGSTOP)."""
         continue_process(self.process)
 
-    def end(self) -> None:
+    def end(self, *, within_seconds: float = SHUTDOWN_SECONDS) -> None:
         """End the process, which has a moment to end by itself."""
         self.pipe.close()
-        self.process.join(_SHUTDOWN_SECONDS)
+        self.process.join(within_seconds)
         if self.process.is_alive():
             self.process.kill()
             self.process.join()

@@ -58,7 +58,7 @@ class SupervisedActors(CarriedActors[H]):
             return None
         number = self._ready.popleft()
         try:
-            message = self.actors[number].answer()
+            message = self.actors[number].answer(self.silence_limit())
         except ActorDiedError as error:
             self._lose(number, str(error))
             return None

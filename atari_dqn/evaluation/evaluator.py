@@ -22,12 +22,14 @@ from atari_dqn.actors.records import Record
 from atari_dqn.actors.snapshot import SharedSnapshot
 from atari_dqn.actors.weights import FlatWeights
 from atari_dqn.assembly.parts import build_network
+from atari_dqn.envs.silence import SilenceLimit
 from atari_dqn.evaluation.evaluator_process import Games, decode_games, run_evaluator
 from atari_dqn.spec.schema import Spec
 from atari_dqn.types import GameInfo
 
 MOST_ENDS = 5
 """Times that the evaluator may end in one evaluation; then the evaluation fails."""
+_MOST_WAITS, _WAIT_SECONDS = 30, 1.0
 
 
 class Evaluator:
@@ -76,7 +78,7 @@ class Evaluator:
         if not self.process.pipe.poll(timeout_seconds):
             return None
         try:
-            games = decode_games(self.process.answer())
+            games = decode_games(self.process.answer(self._silence_limit(self.process)))
         except ActorDiedError as error:
             self._lose(str(error))
             return None
@@ -89,6 +91,17 @@ class Evaluator:
             self.process.process.kill()  # a game may take minutes
             self.process.end()
             self.process = None
+
+    @staticmethod
+    def _silence_limit(process: LocalProcess) -> SilenceLimit:
+        """Return a limit on waits for the rest of games that have begun to arrive."""
+        return SilenceLimit(
+            lambda: False,
+            most_waits=_MOST_WAITS,
+            waits_at_end=_MOST_WAITS,
+            wait_seconds=_WAIT_SECONDS,
+            resume=process.resume,
+        )
 
     def _send(self) -> None:
         """Send the order, to a new process if there is none and one is due."""

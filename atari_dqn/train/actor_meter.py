@@ -53,9 +53,11 @@ class ActorMeter:
         """Add time for which one side waited: `learner` for messages, `actors` for updates."""
         self._waited[side] += seconds
 
-    def report(self, records: Sequence[Record]) -> tuple[str, dict[str, Any]]:
-        """Return a sentence and the data of the period, and begin the next one."""
-        seconds = max(self._now() - self._began, 1e-9)
+    def report(self, records: Sequence[Record], seconds: float) -> tuple[str, dict[str, Any]]:
+        """Return a sentence and the data of the period, and begin the next one.
+
+        `seconds`: of training in the period, without evaluations.
+        """
         transitions = max(self._lags.total(), 1)
         frames = steps_to_frames(int(self._steps.sum()), frame_skip=self._frame_skip) / seconds
         mean_lag = sum(lag * count for lag, count in self._lags.items()) / transitions
@@ -82,7 +84,6 @@ class ActorMeter:
         return message, data
 
     def _begin(self, actors: int) -> None:
-        self._began = self._now()
         self._lags: Counter[int] = Counter()
         self._lag_seconds = 0.0
         self._steps, self._rows = (np.zeros(actors, dtype=np.int64) for _ in range(2))

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float64
 
+from atari_dqn.actors.build import envs_of_actor
 from atari_dqn.actors.insertion import begins_incarnation, insert, steps_in, steps_of
 from atari_dqn.actors.message import Fragment, decode
 from atari_dqn.actors.orders import ActorDiedError, Order
@@ -85,9 +86,9 @@ class ActorTraining(Learning):
         """Yield the reports of actors that have ended."""
         yield from self._ends.notices(self.envs.records)
 
-    def period_notices(self) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    def period_notices(self, seconds: float) -> Iterator[tuple[str, str, dict[str, Any]]]:
         """Yield the report of the actors."""
-        yield "actors", *self.meter.report(self.envs.records)
+        yield "actors", *self.meter.report(self.envs.records, seconds)
 
     def _episode_rows(self, fragment: Fragment) -> Iterator[Row]:
         envs = self._envs_of(fragment.actor)
@@ -153,8 +154,7 @@ class ActorTraining(Learning):
             self.meter.published(self.learner.updates)
 
     def _envs_of(self, actor: int) -> range:
-        each = self.envs.num_envs // self.envs.num_actors
-        return range(actor * each, (actor + 1) * each)
+        return envs_of_actor(actor, num_envs=self.envs.num_envs, num_actors=self.envs.num_actors)
 
     def _epsilon(self) -> Epsilon:
         return current_epsilon(self.exploration, self.clock)

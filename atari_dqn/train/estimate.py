@@ -70,7 +70,12 @@ def _with_fewer_environments(spec: Spec) -> Spec:
     workers = min(decided(spec.system.workers), _MOST_ENVS)
     spec = replace(spec, system=replace(spec.system, workers=workers))
     if spec.actors.processes is None:
-        return replace(spec, env=replace(spec.env, num_envs=_MOST_ENVS))
+        fewer = _MOST_ENVS
+        if spec.replay.kind == "rollouts":  # which are as many whole steps of all environments
+            fewer = next(
+                number for number in range(_MOST_ENVS, 0, -1) if spec.replay.capacity_steps % number == 0
+            )
+        return replace(spec, env=replace(spec.env, num_envs=fewer))
     each = min(spec.env.num_envs // spec.actors.processes, _MOST_ENVS)
     processes = _MOST_ENVS // each
     return replace(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +19,8 @@ from atari_dqn.types import StateDict
 
 _IDLE_SECONDS = 0.1
 """Longest wait for a message while no update is allowed."""
+FIRST_REPORT_SECONDS = 60.0
+"""Time without any message that the learner needs, after which it reports that; then after twice as long."""
 
 
 @dataclass(kw_only=True)
@@ -31,6 +35,9 @@ class FreeRunningTraining(ActorTraining):
     messages_in_flight: int
     _held: Fragment | None = field(default=None, init=False)
     """A message that waits until it may be stored."""
+    _waited_seconds: float = field(default=0.0, init=False)
+    """Time for which the learner has needed a message, since the last one."""
+    _report_after_seconds: float = field(default=FIRST_REPORT_SECONDS, init=False)
 
     def iterations(self) -> Iterator[ActorIteration]:
         """Store a message, make an update, or wait, whichever the limiter allows."""
@@ -47,7 +54,11 @@ class FreeRunningTraining(ActorTraining):
         if self._held is None:
             self._held = self.receive(0.0 if may_learn else _IDLE_SECONDS)
         if not may_learn:
-            self.meter.waited("learner", time.perf_counter() - began)
+            waited = time.perf_counter() - began
+            self.meter.waited("learner", waited)
+            self._waited_seconds += waited
+        if self._held is not None:
+            self._waited_seconds, self._report_after_seconds = 0.0, FIRST_REPORT_SECONDS
         if self._held is not None and self.limiter.can_insert(steps_in(self._held)):
             return self._store_held(self._held)
         if not may_learn:
@@ -57,6 +68,17 @@ class FreeRunningTraining(ActorTraining):
         if self._held is not None:
             self.meter.waited("actors", time.perf_counter() - began)
         return ActorIteration(None, 1)
+
+    def notices(self) -> Iterator[tuple[str, str, dict[str, Any]]]:
+        """Yield the reports of actors that have ended, and of a learner that waits for all of them."""
+        yield from super().notices()
+        if self._waited_seconds >= self._report_after_seconds:
+            self._report_after_seconds *= 2
+            now = time.monotonic()
+            states = Counter(record.state(now) for record in self.envs.records)
+            found = ", ".join(f"{number} {state}" for state, number in sorted(states.items()))
+            message = f"the learner has waited for {self._waited_seconds:.0f} seconds for any actor: {found}"
+            yield "no message", message, dict(states)
 
     def _store_held(self, fragment: Fragment) -> ActorIteration:
         self._held = None

@@ -17,6 +17,7 @@ from atari_dqn.files.atomic import write_json_atomically
 from atari_dqn.machine.automatic import Choice, choices_text
 from atari_dqn.machine.hardware import Hardware, compiler_version, find_hardware
 from atari_dqn.run.checkpoint.rewind import rewind
+from atari_dqn.run.checkpoint.stages import restore_replaced
 from atari_dqn.run.checkpoint.store import CheckpointStore
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.leases.guard import check_lease
@@ -111,6 +112,7 @@ def resume(
     process is running, and `DamagedError` with the damaged file and a remedy.
     """
     with run.locked():
+        restore_replaced(run.checkpoints)
         point = resume_point(run, checkpoint, set_aside_logs=set_aside_logs)
         point.budget(total_frames)
         resolved = recorded_spec(run)

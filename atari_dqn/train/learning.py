@@ -98,8 +98,14 @@ class Learning(ABC):
         """Yield kind, message and data of the notices about occurrences since the last call: none."""
         yield from ()
 
-    def period_notices(self) -> Iterator[tuple[str, str, dict[str, Any]]]:
-        """Yield kind, message and data of the notices about a period of the log that has ended: none."""
+    def period_notices(
+        self,
+        seconds: float,  # noqa: ARG002 — there are none
+    ) -> Iterator[tuple[str, str, dict[str, Any]]]:
+        """Yield kind, message and data of the notices about a period of the log that has ended: none.
+
+        `seconds`: of training in that period, without evaluations.
+        """
         yield from ()
 
     @abstractmethod

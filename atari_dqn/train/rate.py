@@ -15,6 +15,7 @@ from atari_dqn.assembly.data_efficient_parts import longest_window
 from atari_dqn.spec.constraints import given
 from atari_dqn.spec.contradictions import sequence_rows, window_rows
 from atari_dqn.spec.schema import Spec
+from atari_dqn.spec.schema_actors import Actors
 from atari_dqn.train.build import assemble
 from atari_dqn.train.learning import Learning
 
@@ -106,7 +107,18 @@ def small(spec: Spec) -> Spec:
         replay=replace(spec.replay, capacity_steps=4 * prefill, prefill_steps=prefill),
         exploration=exploration,
         training=training,
+        actors=_without_lead(spec),
     )
+
+
+def _without_lead(spec: Spec) -> Actors:
+    """Return the keys of actors with the smallest buffer: what they play ahead would have no updates."""
+    actors = spec.actors
+    if actors.error_buffer_steps is None:
+        return actors
+    of_a_message = given(actors.fragment_steps) * (spec.env.num_envs // given(actors.processes))
+    least = max(of_a_message, spec.learner.update_period_steps)
+    return replace(actors, error_buffer_steps=min(actors.error_buffer_steps, least))
 
 
 def _rows_to_sample(spec: Spec) -> int:

@@ -60,6 +60,9 @@ class Saving:
         self._spec, self._checkpoints, self._health, self._notify = spec, checkpoints, health, notify
         self._clock, self._training, self._bookkeeping = clock, training, bookkeeping
         self._cadence = Cadence(period_frames=spec.period_frames, period_seconds=spec.period_seconds)
+        self._saved_at: tuple[int, int] | None = None
+        """Steps and updates of the state in the newest checkpoint; None before the first."""
+        self._begun_at = (0, 0)
         self.inspected: list[int] = []
         """Steps of the checkpoints that a failure gate marked for inspection."""
 
@@ -67,6 +70,7 @@ class Saving:
         """Restore the inspected steps and restart the periods; the clock must have been restored before."""
         self.inspected = [*inspected]
         self._cadence.mark(self._clock.env_frames)
+        self._saved_at = self._clock.steps, self._clock.updates
 
     def begin_if_due(self) -> None:
         """Start to save a checkpoint if a period has passed."""
@@ -89,6 +93,7 @@ class Saving:
             self.inspected.append(self._clock.steps)
         self.wait()
         self._cadence.mark(self._clock.env_frames)
+        self._begun_at = self._clock.steps, self._clock.updates
         self._checkpoints.begin(
             step=self._clock.steps,
             training=self._training(),
@@ -96,6 +101,7 @@ class Saving:
             eval_score=score.mean_return if score else None,
             protocol=protocol if score else None,
             tag="inspect" if inspect else None,
+            replaces=self._saved_at != self._begun_at,  # free-running actors: updates without a new step
         )
 
     def poll(self) -> None:
@@ -135,4 +141,5 @@ class Saving:
 
     def _report_saved(self, saved: Saved | None) -> None:
         if saved is not None:
+            self._saved_at = self._begun_at
             self._notify("checkpoint", f"saved step {saved.step:,}", state_digest=saved.state_digest)

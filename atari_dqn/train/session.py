@@ -217,6 +217,7 @@ class Session:
             return self._saving.save()
         self._saving.save_before_evaluation()
         score = self._evaluate("final", guard)
+        self._mark_evaluated()  # or a run that is extended would play it again
         self.finished = True
         return self._saving.save(score, self.evaluations.score_protocol)
 
@@ -250,7 +251,7 @@ class Session:
             throughput = self._throughput.row(row, elapsed_seconds=self.elapsed_seconds)
             self.sinks.handle(throughput)
             self.health.check_period(throughput)
-            for kind, message, data in self.training.period_notices():
+            for kind, message, data in self.training.period_notices(self._throughput.seconds):
                 self.notice(kind, message, **data)
             self.videos.poll()
         elif row.table == "replay_log":

@@ -15,6 +15,8 @@ class Throughput:
         self._busy_seconds = 0.0
         self._env_frames: int | None = None
         self._updates = 0
+        self.seconds = 0.0
+        """Seconds of training in the period of the last row."""
 
     def begin(self, *, env_frames: int, updates: int) -> None:
         """Begin the first lap, at the counts from which a run starts or resumes."""
@@ -28,6 +30,7 @@ class Throughput:
         env_frames, updates = int(values["env_frames"]), int(values["updates"])
         assert self._env_frames is not None, "call begin first"
         seconds, parts = self._stopwatch.lap()
+        self.seconds = seconds
         busy_seconds = (self._envs.busy_seconds - self._busy_seconds) / self._envs.num_processes
         shares: dict[str, Value] = {f"{part}_share": spent / seconds for part, spent in parts.items()}
         row: dict[str, Value] = {

@@ -127,6 +127,7 @@ class Training(Learning):
             raise ValueError(f"clock.updates: {owed} updates would be owed, more than an iteration's")
 
     def _stateful(self) -> dict[str, Stateful]:
+        # the keys are the format of checkpoints: two of them are older than the names of their parts
         return {
             "clock": self.clock,
             "lanes": self.envs,

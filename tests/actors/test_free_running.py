@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 from contextlib import closing
 from itertools import islice
 
@@ -86,3 +87,22 @@ def test_a_learner_resumed_without_its_replay_waits_until_the_prefill_is_there()
             steps = restored.clock.steps
             assert any(each.updates for each in islice(restored.iterations(), 100))
             assert restored.clock.steps - steps >= spec.replay.prefill_steps
+
+
+class SilentActors(InlineActors):
+    """Actors that send nothing."""
+
+    def receive(self, timeout_seconds: float) -> bytes | None:
+        time.sleep(0.01)
+        return None
+
+
+def test_a_learner_that_waits_for_all_actors_says_so() -> None:
+    with begun(free(2), SilentActors) as training:
+        list(islice(training.iterations(), 2))
+        assert list(training.notices()) == []
+        training._waited_seconds = 60.0
+        (kind, message, data) = next(training.notices())
+        assert (kind, data) == ("no message", {"ended": 2})
+        assert message == "the learner has waited for 60 seconds for any actor: 2 ended"
+        assert list(training.notices()) == []

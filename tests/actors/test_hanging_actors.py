@@ -2,6 +2,8 @@
 
 import os
 import signal
+from collections.abc import Callable, Iterator
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
@@ -9,9 +11,12 @@ from lockstep import begun, lockstep, play
 from tiny import CPU, tiny
 
 from atari_dqn.actors.carried import CarriedActors
-from atari_dqn.actors.orders import ActorDiedError
+from atari_dqn.actors.local_process import start_process
+from atari_dqn.actors.orders import ActorDiedError, Letter
 from atari_dqn.actors.state_codec import encode_state
 from atari_dqn.envs.games import game_info
+from atari_dqn.envs.processes import end_with_parent
+from atari_dqn.envs.silence import SilenceLimit
 from atari_dqn.errors import InfrastructureError
 from atari_dqn.machine.hardware import find_hardware
 from atari_dqn.spec.schema import Spec
@@ -29,7 +34,7 @@ class StoppedActor:
     def send(self, order: bytes) -> None:
         pass
 
-    def answer(self) -> bytes:
+    def answer(self, silence: SilenceLimit) -> bytes:
         return encode_state({"step": 7})
 
     def resume(self) -> None:
@@ -115,6 +120,46 @@ def test_a_stopped_process_of_an_actor_is_continued() -> None:
         os.kill(training.envs.actors[0].process.pid, signal.SIGSTOP)
         training.envs.stop_waiting_when(lambda: True)
         assert len(play(training, 1)) == 1
+
+
+def answer_half(pipe: Connection, parent: int | None) -> None:
+    """Send the letter of an answer, and stop before its body until continued."""
+    end_with_parent(parent)
+    pipe.recv_bytes()
+    pipe.send_bytes(Letter.PLAY)
+    os.kill(os.getpid(), signal.SIGSTOP)
+    pipe.send_bytes(b"the rest")
+
+
+class HalfAnswer:
+    """A process that is stopped within its answer, and whether it was continued."""
+
+    def __init__(self) -> None:
+        self.process = start_process("actor 0", answer_half)
+
+    def answer(self, *, resume: Callable[[], None]) -> bytes:
+        self.process.send(b"play")
+        assert self.process.pipe.poll(60)
+        silence = SilenceLimit(lambda: True, most_waits=9, waits_at_end=3, wait_seconds=0.05, resume=resume)
+        return self.process.answer(silence)
+
+
+@pytest.fixture
+def half_answer() -> Iterator[HalfAnswer]:
+    found = HalfAnswer()
+    yield found
+    found.process.end()
+
+
+@pytest.mark.slow
+def test_an_actor_that_is_stopped_within_an_answer_is_given_up(half_answer: HalfAnswer) -> None:
+    with pytest.raises(ActorDiedError, match="actor 0 has not answered for 0 seconds after the run was"):
+        half_answer.answer(resume=lambda: None)
+
+
+@pytest.mark.slow
+def test_an_actor_that_is_stopped_within_an_answer_is_continued(half_answer: HalfAnswer) -> None:
+    assert half_answer.answer(resume=half_answer.process.resume) == b"the rest"
 
 
 def test_an_interruption_says_what_is_saved_where_an_actor_hangs(tmp_path: Path) -> None:

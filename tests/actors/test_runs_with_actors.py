@@ -1,5 +1,6 @@
 """Whole runs with actors, as `dqn train` and `dqn resume` make them."""
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,10 @@ from lockstep import R2D2
 from tiny import CPU, run, tiny
 
 from atari_dqn.actors.inline import InlineActors
+from atari_dqn.errors import InterruptedRunError
 from atari_dqn.machine.hardware import find_hardware
+from atari_dqn.run.checkpoint.state_tree import tree_digest
+from atari_dqn.run.checkpoint.store import load_checkpoint
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.logged_events import logged_events
 from atari_dqn.spec.schema import Spec
@@ -71,3 +75,37 @@ def test_a_free_running_run_is_resumed_and_says_what_is_not_exact(tmp_path: Path
     assert resumed["step"] >= 300
     (reason,) = why_not_restored(RunDirectory.open(path))
     assert "its actors begin anew with the learner's weights" in reason
+
+
+class EndsAfterACheckpoint(InlineActors):
+    """Actors that send nothing after the checkpoint of step 150, until the user presses Ctrl-C."""
+
+    def __init__(self, spec: Spec) -> None:
+        super().__init__(spec)
+        self.steps = self.waits = 0
+
+    def receive(self, timeout_seconds: float) -> bytes | None:
+        if self.steps < 150:
+            message = super().receive(timeout_seconds)
+            self.steps = sum(record.steps_received for record in self.records)
+            return message
+        self.waits += 1
+        if self.waits == 20:
+            signal.raise_signal(signal.SIGINT)
+        return None
+
+
+def test_updates_since_the_checkpoint_of_a_step_are_saved_when_the_run_is_interrupted(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    origin = launch.Origin(command_line=["dqn", "train"], hardware=find_hardware(tmp_path))
+    keys = (*FREE, "evaluation.light_period_frames=9999", "evaluation.full_period_frames=9999")
+    with pytest.raises(InterruptedRunError):
+        launch.start(
+            tiny(*keys, "checkpoint.period_frames=600"), path, device=CPU, views=[], origin=origin,
+            make_actors=EndsAfterACheckpoint,
+        )  # fmt: skip
+    saved = [event for event in logged_events(path / "events.jsonl") if event.kind == "checkpoint"]
+    assert [event.step for event in saved] == [saved[0].step, saved[0].step]
+    assert saved[0].data["state_digest"] != saved[1].data["state_digest"]
+    state, _ = load_checkpoint(path / "checkpoints" / "latest")
+    assert tree_digest(state) == saved[1].data["state_digest"]

@@ -12,6 +12,7 @@ from test_free_running import free
 from atari_dqn.actors.orders import ActorDiedError
 from atari_dqn.actors.supervised import SupervisedActors, actors_of
 from atari_dqn.envs.games import game_info
+from atari_dqn.envs.silence import SilenceLimit
 from atari_dqn.errors import UserError
 
 
@@ -21,7 +22,7 @@ class ScriptedActor:
     def __init__(self, script: list[str]) -> None:
         self._script = script
 
-    def answer(self) -> bytes:
+    def answer(self, silence: SilenceLimit) -> bytes:
         step = self._script.pop(0) if self._script else "ends"
         if step == "ends":
             raise ActorDiedError("an actor ended with exit code 1")

@@ -120,6 +120,14 @@ def test_rate_has_as_many_updates_for_its_frames_as_the_spec(keys: tuple[str, ..
     )
 
 
+def test_actors_of_a_small_spec_play_no_more_ahead_than_they_must() -> None:
+    spec = tiny_spec("env.num_envs=4", "actors.mode=free_running", "actors.processes=2",
+                     "actors.fragment_steps=5", "actors.error_buffer_steps=10_000",
+                     "training.total_frames=1_000_000")  # fmt: skip
+    assert small(spec).actors.error_buffer_steps == 5 * 4 // 2
+    assert list(contradictions(flatten(small(spec)))) == []
+
+
 def test_small_replay_of_sequences_has_some_to_sample() -> None:
     spec = tiny_spec(*MEMORY, "replay.sequence_steps=80", "replay.burn_in_steps=40", "env.num_envs=16",
                      "replay.sequence_period_steps=40", "replay.capacity_steps=100_000",

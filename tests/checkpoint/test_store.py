@@ -19,6 +19,7 @@ from atari_dqn.run.checkpoint import stages
 from atari_dqn.run.checkpoint.manifest import sealed, verify
 from atari_dqn.run.checkpoint.reconcile import checkpoint_directories, reconcile
 from atari_dqn.run.checkpoint.rewind import later_checkpoints, rewind
+from atari_dqn.run.checkpoint.stages import restore_replaced
 from atari_dqn.run.checkpoint.state_files import read_agent
 from atari_dqn.run.checkpoint.state_tree import tree_digest
 from atari_dqn.run.checkpoint.store import CheckpointStore, load_checkpoint
@@ -425,6 +426,42 @@ def test_full_disk_is_a_users_error_and_leaves_nothing_partial(
         with pytest.raises(DiskFullError, match=r"step_000000002: no space left .*; free space"):
             save(store, 2)
     assert names(store.folder) == before
+
+
+def begin_again(store: CheckpointStore) -> str:
+    """Save the changed state of step 1, and return its digest."""
+    store.begin(step=1, training=training_state(9), bookkeeping={}, eval_score=None, replaces=True)
+    saved = store.finish()
+    assert saved is not None
+    return saved.state_digest
+
+
+def test_changed_state_of_a_saved_step_replaces_its_checkpoint(store: CheckpointStore) -> None:
+    former = save(store, 1)
+    digest = begin_again(store)
+    assert digest != former
+    assert tree_digest(load_checkpoint(store.latest())[0]) == digest
+    assert names(store.folder) == ["catalog.json", "latest", "step_000000001"]
+
+
+def test_checkpoint_that_a_killed_process_was_replacing_has_its_name_again(
+    store: CheckpointStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rename = Path.rename
+
+    def die_between_the_renames(path: Path, target: Path) -> Path:
+        if path.name == ".step_000000001.partial":
+            raise KeyboardInterrupt
+        return rename(path, target)
+
+    former = save(store, 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rename", die_between_the_renames)
+        with pytest.raises(KeyboardInterrupt):
+            begin_again(store)
+    assert "step_000000001" not in names(store.folder)
+    restore_replaced(store.folder)
+    assert tree_digest(load_checkpoint(store.latest())[0]) == former
 
 
 @pytest.mark.fault("P13")

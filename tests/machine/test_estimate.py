@@ -6,7 +6,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from tiny import tiny_spec
+from tiny import ROLLOUTS, tiny_spec
 
 from atari_dqn.errors import UserError
 from atari_dqn.spec.contradictions import contradictions
@@ -38,6 +38,14 @@ def test_fewer_actors_are_measured_with_as_many_environments_each(
     actors = ("actors.mode=free_running", f"actors.processes={processes}", "actors.error_buffer_steps=50000")
     spec, _ = cheaper(tiny_spec(*MANY, *actors, f"env.num_envs={envs}"))
     assert (spec.env.num_envs, spec.actors.processes) == measured
+    assert list(contradictions(flatten(spec))) == []
+
+
+def test_rollouts_are_measured_with_environments_that_divide_them() -> None:
+    keys = ("env.num_envs=100", "replay.capacity_steps=1000", "replay.prefill_steps=1000")
+    more = ("learner.batch_size=100", "training.total_frames=100000")
+    spec, _ = cheaper(tiny_spec(*ROLLOUTS, *keys, *more))
+    assert spec.env.num_envs == 50
     assert list(contradictions(flatten(spec))) == []
 
 

@@ -123,7 +123,7 @@ def test_run_that_died_before_its_first_checkpoint_begins_again(
         patch.setattr("atari_dqn.train.saving.Saving.begin", die)
         with pytest.raises(KeyboardInterrupt):
             run(path, *SHORT)
-    assert len((path / "update_log.csv").read_bytes()) > len(b"step,env_frames")
+    assert len((path / "update_log.csv").read_text().splitlines()) > 1
     resume(path)
     assert tables(path) == tables(whole)
 

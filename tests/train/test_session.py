@@ -372,6 +372,13 @@ def test_time_spent_on_a_run_goes_on_from_what_was_spent_before_a_resume(
     assert resume(tmp_path / "run", 120)["elapsed_seconds"] == 1_000.0
 
 
+def test_extended_run_does_not_play_its_final_evaluation_again(tmp_path: Path) -> None:
+    run(tmp_path / "run", *FEW_STEPS, "evaluation.full_period_frames=80")
+    resume(tmp_path / "run", 120)
+    log = table(tmp_path / "run", "eval_log")
+    assert log.select("env_frames", "eval_type").rows() == [(80, "final"), (120, "final")]
+
+
 UNSAVED = "checkpoint.replay=false"
 
 

@@ -4,7 +4,8 @@
     add_to_catalog → update_links → prune                        in the catalog, the links, the folder
 
 If the process is killed before `put_in_place` has ended, the checkpoint does not exist, and the next resume
-removes its partial files. If it is killed later, the checkpoint is the newest, and the next resume adds it to
+removes its partial files; a checkpoint that it was to replace is there, or has its name again after
+`restore_replaced`. If it is killed later, the checkpoint is the newest, and the next resume adds it to
 the catalog if necessary.
 """
 
@@ -24,6 +25,8 @@ from atari_dqn.run.checkpoint.row_saver import RowSaver
 from atari_dqn.run.checkpoint.state_files import write_state
 from atari_dqn.run.checkpoint.state_tree import is_array, leaves, tree_digest
 from atari_dqn.types import StateDict
+
+_REPLACED = ".replaced.partial"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,9 +89,24 @@ def flush(partial: Path) -> None:
 
 
 def put_in_place(partial: Path, final: Path) -> None:
-    """Rename the finished directory to its final name."""
+    """Rename the finished directory to its final name; what had that name is removed.
+
+    That is a checkpoint of the same step and another state, or one that never was in the catalog.
+    """
+    former = final.with_name(f".{final.name}{_REPLACED}")
+    if final.exists():
+        final.rename(former)
     partial.rename(final)
     fsync_directory(final.parent)
+    shutil.rmtree(former, ignore_errors=True)
+
+
+def restore_replaced(folder: Path) -> None:
+    """Give a checkpoint its name again that a killed process had renamed to put another in its place."""
+    for former in folder.glob(f".step_*{_REPLACED}"):
+        final = folder / former.name.removeprefix(".").removesuffix(_REPLACED)
+        if not final.exists():
+            former.rename(final)
 
 
 def add_to_catalog(folder: Path, entry: CatalogEntry) -> None:

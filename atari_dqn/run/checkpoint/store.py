@@ -88,12 +88,14 @@ class CheckpointStore:
         eval_score: float | None,
         protocol: str | None = None,
         tag: str | None = None,
+        replaces: bool = False,
     ) -> None:
         """Take a snapshot, and start to write it in the background; the state may change afterwards.
 
         The digest covers `training` alone. `bookkeeping` holds plain values that may differ between equal
         runs, such as the elapsed time. For a step that is already saved only the bookkeeping is replaced, and
-        the score if one is given. Waits for the previous checkpoint, and raises its exception.
+        the score if one is given; with `replaces` the whole checkpoint, because the state has changed.
+        Waits for the previous checkpoint, and raises its exception.
         """
         self.finish()
         entry = CatalogEntry(
@@ -106,7 +108,7 @@ class CheckpointStore:
         )
         saved = any(known.step == step for known in self.catalog())
         bookkeeping = copy.deepcopy(bookkeeping)
-        if saved:
+        if saved and not replaces:
             self._writer.begin(bound(self._update_saved, entry, bookkeeping))
         else:
             self._writer.begin(bound(self._save, entry, self._snapshot(step, training, bookkeeping)))
@@ -206,8 +208,7 @@ class CheckpointStore:
         """Write a checkpoint and return its digest; remove its files if that fails."""
         partial = final.with_name(f".{final.name}.partial")
         self._check()
-        for leftover in (partial, final):  # of a process that died before the checkpoint was in the catalog
-            shutil.rmtree(leftover, ignore_errors=True)
+        shutil.rmtree(partial, ignore_errors=True)  # of a process that died before it was complete
         try:
             partial.mkdir(parents=True)
             stages.write_rows(partial, snapshot, self._check)

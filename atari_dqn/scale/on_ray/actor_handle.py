@@ -10,6 +10,7 @@ from typing import Any
 import ray
 
 from atari_dqn.actors.orders import ActorDiedError, ActorFailedError
+from atari_dqn.envs.silence import SilenceLimit
 from atari_dqn.formatting import printable_lines
 from atari_dqn.scale.on_ray.remote_actor import Snapshot
 
@@ -36,7 +37,7 @@ class RayActor:
         """Send an order, with the newest weights."""
         self._open.append(self._remote.obey.remote(order, self._snapshot()))
 
-    def answer(self) -> bytes:
+    def answer(self, silence: SilenceLimit) -> bytes:  # noqa: ARG002 — Ray has a limit of its own
         """Receive the answer to the oldest open order; `ActorDiedError` if the actor ended or failed."""
         try:
             steps, body = ray.get(list(self._open[0]), timeout=_SILENT_SECONDS)
