@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 sys.path.append(str(Path(__file__).parents[1] / "docs/results"))
-from keep_der import KEPT, PAGE, RESULTS, bounds, difference, game_scores, more_seeds, over_games, page, table
+from keep_der import KEPT, PAGE, RESULTS, bounds, check_form, difference, game_scores, more_seeds, page, table
 
 RUNS = pl.DataFrame(
     {
@@ -55,8 +55,17 @@ def test_games_are_drawn_for_both_sides_alike():
     assert difference(ours + 0.5, ours) == "0.500 [0.500, 0.500]"
 
 
-def test_statement_counts_the_games_on_which_ours_is_higher():
-    assert "the higher one on 1 of 2 games" in over_games(game_scores(RUNS, EVALUATIONS))
+def test_run_with_other_importance_weights_is_refused(tmp_path: Path):
+    (tmp_path / "spec.toml").write_text(
+        '[replay]\nweight_maximum = "minibatch"\npriority_offset = 1e-10\n', encoding="utf-8"
+    )
+    with pytest.raises(SystemExit, match="expected \\('replay', 0.01\\)"):
+        check_form(tmp_path)
+
+
+def test_run_from_before_the_key_has_the_weights_of_the_page(tmp_path: Path):
+    (tmp_path / "spec.toml").write_text("[replay]\npriority_offset = 0.01\n", encoding="utf-8")
+    check_form(tmp_path)
 
 
 @pytest.mark.skipif(not (RESULTS / KEPT / "runs.csv").exists(), reason="no run of DER is kept yet")

@@ -16,6 +16,9 @@ SCORES = {
     "4_dueling": [5.0, 4.0, 6.0],
 }
 
+PROTOCOLS = {"4_dueling": "b"}
+"""Fingerprints of the methods that are evaluated under another protocol than the others."""
+
 
 def ladder(seeds: int, scores_of: dict[str, list[float]] = SCORES) -> list[Step]:
     rows = [
@@ -29,6 +32,7 @@ def ladder(seeds: int, scores_of: dict[str, list[float]] = SCORES) -> list[Step]
             "run": [row[0] for row in rows] * 2,
             "eval_type": ["light"] * len(rows) + ["final"] * len(rows),
             "mean_return": [0.0] * len(rows) + [row[4] for row in rows],
+            "protocol": [PROTOCOLS.get(row[2], "a") for row in rows] * 2,
         }
     )
     return steps_of(runs, evaluations)["pong"]
@@ -41,6 +45,11 @@ def test_increment_is_the_difference_of_the_means_of_final_scores() -> None:
 
 def test_sign_is_that_of_an_interval_on_one_side_of_zero() -> None:
     assert [step.sign for step in ladder(3)] == ["", "nothing", "better", "worse"]
+
+
+def test_increment_over_a_step_of_another_protocol_is_marked() -> None:
+    marked = [line.endswith("‡ |") for line in table("pong", ladder(3)).splitlines()[2:]]
+    assert marked == [False, False, False, True]
 
 
 def test_step_of_one_seed_has_no_interval_and_no_sign() -> None:
@@ -68,7 +77,9 @@ def test_summary_names_the_steps_without_a_run() -> None:
 
 def test_a_seed_counts_once_though_its_run_was_continued() -> None:
     runs = pl.DataFrame({"run": ["a"], "game": ["pong"], "method": ["1_dqn"], "seed": [1]})
-    evaluations = pl.DataFrame({"run": ["a", "a"], "eval_type": ["final"] * 2, "mean_return": [1.0, 2.0]})
+    evaluations = pl.DataFrame(
+        {"run": ["a"] * 2, "eval_type": ["final"] * 2, "mean_return": [1.0, 2.0], "protocol": ["a"] * 2}
+    )
     assert [step.scores for step in steps_of(runs, evaluations)["pong"]] == [(1.0,)]
 
 

@@ -7,8 +7,9 @@ import polars as pl
 import pytest
 
 sys.path.append(str(Path(__file__).parents[1] / "docs/results"))
+from equal_frames import bracketed, evaluations_at
 from keep_pqn import RESULTS, Run, runs_of
-from keep_pqn_breakout import KEPT, PAGE, bracketed, evaluation_at, page, table
+from keep_pqn_breakout import KEPT, PAGE, page, table
 
 from atari_dqn.compare.reference.studies import Figure
 
@@ -27,10 +28,15 @@ RUN = Run(
 )
 
 
-@pytest.mark.parametrize(("frames", "score"), [(1e6, 3.25), (2e6, None), (2.2e6, 8.0)])
-def test_evaluation_of_a_column_is_one_near_its_frames(frames: float, score: float | None) -> None:
-    found = evaluation_at(RUN, frames)
-    assert (found and found["mean_return"]) == score
+@pytest.mark.parametrize(("millions", "scores"), [(1, [3.25]), (2, [])])
+def test_evaluation_of_a_column_is_one_near_its_frames(millions: int, scores: list[float]) -> None:
+    assert evaluations_at(EVALUATIONS, millions)["mean_return"].to_list() == scores
+
+
+def test_evaluations_at_ten_million_frames_are_those_within_two_million() -> None:
+    frames = [7_000_000, 8_000_000, 9_000_000, 10_000_500]
+    evaluations = pl.DataFrame({"env_frames": frames, "mean_return": [1.0, 2.0, 3.0, 4.0]})
+    assert evaluations_at(evaluations, 10)["mean_return"].to_list() == [2.0, 3.0, 4.0]
 
 
 def test_row_of_a_run_has_dashes_where_it_did_not_come_and_marks_games_that_were_cut() -> None:

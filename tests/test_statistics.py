@@ -7,6 +7,7 @@ import pytest
 
 from atari_dqn.compare import statistics
 from atari_dqn.compare.statistics import (
+    column,
     difference,
     estimates,
     improvement,
@@ -76,11 +77,26 @@ def test_human_play_leaves_no_gap_and_random_play_all_of_it():
     assert optimality_gap(np.array([[0.0, 0.0]])) == 1.0
 
 
-def test_difference_is_that_of_the_means_with_an_interval():
-    found = difference(np.array([[10.0], [12.0]]), np.array([[-5.0], [-3.0]]))
-    assert found.value == 15.0
+def test_difference_is_that_of_the_means_with_welch_s_interval():
+    found = difference(column([10.0, 12.0, 17.0]), column([-5.0, -3.0]))
+    assert found.value == 17.0
     assert found.interval is not None
-    assert (found.interval.low, found.interval.high) == (13.0, 17.0)
+    # scipy 1.14: ttest_ind(…, equal_var=False).confidence_interval()
+    assert (found.interval.low, found.interval.high) == pytest.approx((9.236065145, 24.763934855), rel=1e-5)
+
+
+def test_difference_over_games_is_that_of_the_means_over_games():
+    left, right = np.array([[1.0, 10.0], [3.0, 10.0]]), np.array([[0.0, 4.0], [0.0, 4.0]])
+    found = difference(left, right)
+    assert found.value == (2.0 + 6.0) / 2
+    assert found.interval is not None
+    # only one mean of two runs varies: by 1, halved over two games, with one degree of freedom
+    assert found.interval.high - found.value == pytest.approx(12.7062 * 0.5, rel=1e-5)
+
+
+def test_difference_of_runs_without_spread_is_certain():
+    found = difference(column([2.0, 2.0]), column([1.0, 1.0]))
+    assert found == statistics.Estimate(1.0, statistics.Interval(1.0, 1.0))
 
 
 def test_difference_from_a_single_run_has_no_interval():

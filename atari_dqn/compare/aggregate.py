@@ -82,16 +82,6 @@ def shared_games(scores: Mapping[Method, ScoresByGame]) -> SharedGames:
     return SharedGames(games=common, methods=methods, left_out=left_out, notes=notes)
 
 
-def human_scores(
-    scores: Mapping[Method, ScoresByGame], humans: Mapping[str, HumanRandom]
-) -> dict[Method, ScoresByGame]:
-    """Select the scores of the games that the table of human scores contains."""
-    return {
-        method: {game: seeds for game, seeds in by_game.items() if game in humans}
-        for method, by_game in scores.items()
-    }
-
-
 def aggregates(
     scores: Mapping[Method, ScoresByGame], shared: SharedGames, humans: Mapping[str, HumanRandom]
 ) -> list[Aggregate]:

@@ -12,6 +12,7 @@ from atari_dqn.compare.group_score import GroupScore
 from atari_dqn.compare.load import Evaluation
 from atari_dqn.compare.protocol_differences import have_other_frames
 from atari_dqn.compare.reference.caps import MARK, cut_in_words, stands_for_games
+from atari_dqn.compare.reference.studies import HumanRandom
 from atari_dqn.formatting import setting, shortened
 from atari_dqn.spec.protocol import Protocol
 
@@ -20,6 +21,12 @@ Scored = tuple[Group, GroupScore, GroupScore]
 
 _FEW_SEEDS = 3
 _SHOWN_KEYS = 4
+_CADENCE = (
+    "evaluation.light_period_frames",
+    "evaluation.full_period_frames",
+    "evaluation.light_episodes",
+    "evaluation.full_episodes",
+)
 _ILL_CONDITIONED = {"video_pinball", "double_dunk"}
 """Games on which human scores are close to random, so that a normalised score means little."""
 
@@ -41,15 +48,20 @@ def warnings_of(
         yield from _mixed_protocols(game, [last for _, last, _ in members], protocols)
         yield from _mixed_tracks(game, [group for group, _, _ in members])
         yield from _mixed_frames(game, members)
+        yield from _mixed_periods(game, [group for group, _, _ in members])
 
 
 def warnings_over_games(
-    scored: Sequence[Scored], normalised: SharedGames, improved: SharedGames, without_human: Sequence[str]
+    scored: Sequence[Scored],
+    normalised: SharedGames,
+    improved: SharedGames,
+    humans: Mapping[str, HumanRandom],
 ) -> Iterator[str]:
     """Yield the warnings about the human-normalised scores and the probabilities of improvement.
 
-    `without_human`: the games that the table of human scores does not contain.
+    `humans`: the human scores by game; games that their table does not contain are absent.
     """
+    yield from _not_covered(scored, humans)
     for method, reason in normalised.left_out.items():
         yield f"{method.label} is not human-normalised: {reason}"
     for method, reason in improved.left_out.items():
@@ -59,11 +71,25 @@ def warnings_over_games(
     if len(improved.methods) > 1 and improved.games != normalised.games:
         yield from _notes("probability of improvement", improved)
     if normalised.games:
-        for game in without_human:
+        for game in dict.fromkeys(group.game for group, _, _ in scored if group.game not in humans):
             yield f"{game}: the human-normalised scores are without it, because their table lacks it"
     yield from _unequal_frames(scored, normalised)
     for game in sorted(_ILL_CONDITIONED.intersection(normalised.games)):
         yield f"{game}: human scores are close to random, so its normalised score means little"
+
+
+def _not_covered(scored: Sequence[Scored], humans: Mapping[str, HumanRandom]) -> Iterator[str]:
+    """Yield the scores that are compared, but were cut at another cap than the human scores."""
+    for group, last, _ in scored:
+        human = humans.get(group.game)
+        if human is None or not last.comparable or last.is_covered_by(human):
+            continue
+        caps = {each.max_episode_frames for each in last.evaluations.values() if each.frame_caps}
+        cut = ", ".join(sorted(f"{cap:,}" for cap in caps if cap is not None))
+        yield (
+            f"{group.game} {group.method.label}: {MARK} not human-normalised: games were cut at {cut} "
+            f"frames, those of people at {human.cap_frames:,} ({human.table})"
+        )
 
 
 def _unequal_frames(scored: Sequence[Scored], shared: SharedGames) -> Iterator[str]:
@@ -172,3 +198,14 @@ def _mixed_frames(game: str, members: Sequence[Scored]) -> Iterator[str]:
     if scored and have_other_frames(scored):
         values = " | ".join(f"{each:,}" for each in sorted({last.env_frames for _, last in scored}))
         yield f"{game}: scores after different numbers of frames are in one table ({values})"
+
+
+def _mixed_periods(game: str, groups: Sequence[Group]) -> Iterator[str]:
+    """Yield that a maximum over evaluations, or the first above a score, depends on how many there are."""
+    found = {tuple(group.runs[0].values.get(key) for key in _CADENCE) for group in groups}
+    if len(found) > 1:
+        keys = [key for place, key in enumerate(_CADENCE) if len({each[place] for each in found}) > 1]
+        yield (
+            f"{game}: groups differ in {', '.join(keys)}: the best score and the time to a score favour "
+            "the group with more evaluations, or with fewer games in each"
+        )

@@ -15,7 +15,6 @@ from atari_dqn.compare.aggregate import (
     Improvement,
     SharedGames,
     aggregates,
-    human_scores,
     improvements,
     shared_games,
 )
@@ -29,7 +28,7 @@ from atari_dqn.compare.protocol_differences import ScoredGroup, obstacles
 from atari_dqn.compare.reference.studies import HumanRandom, human_random
 from atari_dqn.compare.references import ComparedReference, compared_references
 from atari_dqn.compare.selection import select_best, select_last
-from atari_dqn.compare.time_to_score import TimeToScore, time_to_score
+from atari_dqn.compare.time_to_score import TimeToScore, time_to_human, time_to_score
 from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.formatting import printable
 from atari_dqn.spec.protocol import Protocol
@@ -123,7 +122,9 @@ def compare(
         earlier = [(each.group, each.last) for each in results if each.group.game == group.game]
         results.append(_result(group, earlier, at_frames, to_score, humans.get(group.game)))
     scores = _scores_by_method(results)
-    normalisable = human_scores(scores, humans)
+    normalisable = _scores_by_method(
+        [each for each in results if _is_covered(each.last, humans.get(each.group.game))], every=results
+    )
     normalised_over = shared_games(normalisable)
     improved_over = _of_one_claim(shared_games(scores), results)
     over_games = aggregates(normalisable, normalised_over, humans)
@@ -142,9 +143,7 @@ def compare(
         protocols=protocols,
         warnings=(
             *warnings_of(scored, protocols, at_frames),
-            *warnings_over_games(
-                scored, normalised_over, improved_over, [game for game in games if game not in humans]
-            ),
+            *warnings_over_games(scored, normalised_over, improved_over, humans),
         ),
     )
 
@@ -208,22 +207,25 @@ def _result(
 def _time_to_score(
     group: Group, to_score: float | None, human: HumanRandom | None, at_frames: int | None
 ) -> TimeToScore | None:
-    """Compute the time to the requested score, or to the human score in evaluations comparable with it."""
+    """Compute the time to the requested score, or to the human score in evaluations that it covers."""
     if to_score is not None:
         return time_to_score(group.runs, to_score, at_frames=at_frames)
-    if human is None:
-        return None
-    return time_to_score(group.runs, human.human, at_frames=at_frames, comparable_only=True)
+    return None if human is None else time_to_human(group.runs, human, at_frames=at_frames)
 
 
-def _scores_by_method(results: Sequence[GroupResult]) -> dict[Method, dict[str, dict[int, float]]]:
-    """Return for each method the scores that may be aggregated; a method may have none."""
-    scores: dict[Method, dict[str, dict[int, float]]] = {}
-    for result in results:
-        by_game = scores.setdefault(result.group.method, {})
+def _is_covered(last: GroupScore, human: HumanRandom | None) -> bool:
+    return human is not None and last.is_covered_by(human)
+
+
+def _scores_by_method(
+    counted: Sequence[GroupResult], *, every: Sequence[GroupResult] = ()
+) -> dict[Method, dict[str, dict[int, float]]]:
+    """Return for each method the scores that may be aggregated; a method of `every` may have none."""
+    scores: dict[Method, dict[str, dict[int, float]]] = {each.group.method: {} for each in every or counted}
+    for result in counted:
         if result.last.n and result.last.comparable:
             values = {seed: each.mean_return for seed, each in result.last.evaluations.items()}
-            by_game[result.group.game] = values
+            scores[result.group.method][result.group.game] = values
     return scores
 
 

@@ -1,4 +1,4 @@
-"""Compare the scores of two groups on one game: identical, overlapping or separate intervals.
+"""Compare the scores of two groups on one game: identical, or the difference of their means, shown or not.
 
 Scores of different tracks, frames or protocols are not compared.
 """
@@ -13,20 +13,16 @@ from atari_dqn.compare.group import Group, Method
 from atari_dqn.compare.group_score import GroupScore
 from atari_dqn.compare.load import Evaluation, Run
 from atari_dqn.compare.protocol_differences import ScoredGroup, obstacles, protocol_differences
+from atari_dqn.compare.statistics import Estimate, column, difference
+from atari_dqn.formatting import score
 
 Measured = tuple[int, str, int, str]
 """Frames, kind, number of episodes and mean return of an evaluation."""
 
 IDENTICAL = "identical in every evaluation"
-OVERLAP = "the intervals overlap"
-DISJOINT = "the intervals do not overlap"
+SHOWN = "a difference is shown"
+NOT_SHOWN = "no difference is shown"
 NOT_COMPARED = "not compared"
-_SENTENCES = {
-    IDENTICAL: f"{IDENTICAL} to {{other}}",
-    OVERLAP: f"{OVERLAP} those of {{other}}: no difference is shown",
-    DISJOINT: f"{DISJOINT} those of {{other}}",
-    NOT_COMPARED: f"{NOT_COMPARED} with {{other}}: {{differences}}",
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,17 +33,31 @@ class Contrast:
     is_first: bool
     """Whether the other group is the first of its game."""
     finding: str
+    increment: Estimate | None = None
+    """The mean less that of the other group, with its interval, if the finding is `SHOWN` or `NOT_SHOWN`."""
     differences: tuple[str, ...] = ()
     """What differs, if the finding is `NOT_COMPARED`: `obstacles`."""
 
     @property
     def statement(self) -> str:
-        """The finding, with what differs."""
-        return ": ".join(filter(None, (self.finding, "; ".join(self.differences))))
+        """The finding, with the difference of the means or what differs."""
+        return ": ".join(filter(None, (self.finding, self._increment, "; ".join(self.differences))))
+
+    @property
+    def _increment(self) -> str:
+        """The difference of the means with its interval as text; empty without one."""
+        if self.increment is None or self.increment.interval is None:
+            return ""
+        low, high = self.increment.interval.low, self.increment.interval.high
+        return f"{score(self.increment.value)} [{score(low)}, {score(high)}]"
 
     def __str__(self) -> str:
         other = "the first group" if self.is_first else self.to.label
-        return _SENTENCES[self.finding].format(other=other, differences="; ".join(self.differences))
+        if self.finding == IDENTICAL:
+            return f"{IDENTICAL} to {other}"
+        if self.finding == NOT_COMPARED:
+            return f"{NOT_COMPARED} with {other}: {'; '.join(self.differences)}"
+        return f"mean less that of {other}: {self._increment}: {self.finding}"
 
 
 def contrast(group: Group, last: GroupScore, earlier: Sequence[ScoredGroup]) -> Contrast | None:
@@ -66,10 +76,14 @@ def contrast(group: Group, last: GroupScore, earlier: Sequence[ScoredGroup]) -> 
     if not (last.n and first_last.n and last.comparable and first_last.comparable):
         return None
     differences = obstacles((group, last), (first, first_last))
-    finding = NOT_COMPARED if differences else _intervals(last, first_last)
-    if not finding:
+    if differences:
+        return Contrast(to=first.method, is_first=True, finding=NOT_COMPARED, differences=differences)
+    increment = difference(column(last.values), column(first_last.values))
+    if increment.interval is None:
         return None
-    return Contrast(to=first.method, is_first=True, finding=finding, differences=differences)
+    is_shown = not increment.interval.low <= 0 <= increment.interval.high
+    finding = SHOWN if is_shown else NOT_SHOWN
+    return Contrast(to=first.method, is_first=True, finding=finding, increment=increment)
 
 
 def identical(left: Sequence[Run], right: Sequence[Run]) -> bool:
@@ -96,11 +110,3 @@ def _equal(left: Sequence[Evaluation], right: Sequence[Evaluation]) -> bool:
 def _measured(evaluation: Evaluation) -> Measured:
     """Return the values of an evaluation that are compared; the return as text, so that NaN equals NaN."""
     return evaluation.env_frames, evaluation.kind, evaluation.episodes, repr(evaluation.mean_return)
-
-
-def _intervals(left: GroupScore, right: GroupScore) -> str:
-    """Return `OVERLAP` or `DISJOINT`, or an empty string if one of the two has no interval."""
-    ours, theirs = left.estimates["mean"].interval, right.estimates["mean"].interval
-    if ours is None or theirs is None:
-        return ""
-    return OVERLAP if ours.low <= theirs.high and theirs.low <= ours.high else DISJOINT

@@ -26,7 +26,13 @@ def comparison_document(comparison: Comparison) -> dict[str, Any]:
     """Convert a comparison to plain data that `json.dumps` accepts."""
     return {
         "at_frames": comparison.at_frames,
-        "intervals": {"confidence": CONFIDENCE, "resamples": RESAMPLES, "seed": SEED, "kind": "percentile"},
+        "intervals": {
+            "confidence": CONFIDENCE,
+            "resamples": RESAMPLES,
+            "seed": SEED,
+            "kind": "percentile",
+            "of_increments": "Welch",
+        },
         "human_table": comparison.human_table,
         "humans": {game: asdict(human) for game, human in comparison.humans.items()},
         "groups": [_group(result) for result in comparison.results],
@@ -95,7 +101,12 @@ def _score(scored: GroupScore) -> dict[str, Any]:
 def _contrast(contrast: Contrast | None) -> dict[str, Any] | None:
     if contrast is None:
         return None
-    return {"to": contrast.to.label, "finding": contrast.finding, "differences": contrast.differences}
+    return {
+        "to": contrast.to.label,
+        "finding": contrast.finding,
+        "increment": _estimate(contrast.increment),
+        "differences": contrast.differences,
+    }
 
 
 def _shared(shared: SharedGames) -> dict[str, Any]:

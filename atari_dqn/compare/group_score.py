@@ -9,6 +9,7 @@ import numpy as np
 
 from atari_dqn.compare.load import Evaluation
 from atari_dqn.compare.reference.caps import MARK
+from atari_dqn.compare.reference.studies import HumanRandom
 from atari_dqn.compare.selection import NoScore, Selection
 from atari_dqn.compare.statistics import Estimate, estimates, iqm, mean, median_run
 
@@ -58,9 +59,13 @@ class GroupScore:
         """The mark after each figure of the score: `†` if the cap truncated a game, else empty."""
         return MARK if self.frame_caps else ""
 
+    def is_covered_by(self, human: HumanRandom) -> bool:
+        """Return whether the score may be normalised by a human score."""
+        return all(evaluation.is_covered_by(human) for evaluation in self.evaluations.values())
+
     @property
     def comparable(self) -> bool:
-        """Whether the score may be normalised, aggregated and compared with published ones."""
+        """Whether the score may be aggregated, and compared with other groups and with published scores."""
         return all(evaluation.comparable for evaluation in self.evaluations.values())
 
 

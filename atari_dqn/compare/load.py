@@ -13,7 +13,15 @@ from msgspec import structs
 from numpy.typing import NDArray
 
 from atari_dqn.compare.reference.caps import stands_for_games
-from atari_dqn.compare.run_tables import EVALUATIONS, TIMES, TRAINING_RETURNS, Table, read_tables
+from atari_dqn.compare.reference.studies import HumanRandom
+from atari_dqn.compare.run_tables import (
+    EVALUATIONS,
+    TIMES,
+    TRAINING_GAMES,
+    TRAINING_RETURNS,
+    Table,
+    read_tables,
+)
 from atari_dqn.errors import DamagedError
 from atari_dqn.files.atomic import exists, is_file
 from atari_dqn.files.documents import check_types, checked
@@ -23,6 +31,7 @@ from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.provenance import Provenance
 from atari_dqn.run.recorded_scores import checked_protocols
 from atari_dqn.spec.digest import cannot_change_results
+from atari_dqn.spec.game_name import game_name
 from atari_dqn.spec.history import with_added_keys
 from atari_dqn.spec.iteration import iteration_frames
 from atari_dqn.spec.keys import AUTO_KEYS, KEYS, Scalar
@@ -30,12 +39,14 @@ from atari_dqn.spec.protocol import Protocol
 from atari_dqn.spec.recorded import spec_values
 
 _TABLES = {"eval_log": EVALUATIONS, "update_log": TRAINING_RETURNS, "throughput_log": TIMES}
+_GAMES = "train_log"
 _NEEDED: Mapping[str, type] = {
     "track": str, "game": str, "seed": int, "toggles.double": bool, "toggles.dueling": bool,
     "toggles.prioritized": bool, "toggles.n_step": int, "exploration.epsilon_end": float,
     "exploration.kind": str, "env.flicker_probability": float, "env.max_episode_frames": int,
     "env.num_envs": int, "env.frame_skip": int, "env.stack_frames": int, "network.kind": str,
-    "training.total_frames": int, "evaluation.light_period_frames": int,
+    "training.total_frames": int, "evaluation.light_period_frames": int, "replay.prefill_steps": int,
+    "exploration.epsilon_decay_frames": int,
 }  # fmt: skip
 
 _MOST_TABLE_BYTES = 2**28
@@ -71,6 +82,10 @@ class Evaluation:
     """The frame cap; None if provenance.json does not contain the protocol."""
     protocol_digest: str
 
+    def is_covered_by(self, human: HumanRandom) -> bool:
+        """Return whether the score may be normalised by a human score."""
+        return human.covers(self.frame_caps, self.max_episode_frames)
+
     @property
     def comparable(self) -> bool:
         """Whether no game was truncated, or only at a frame cap that published scores have too."""
@@ -98,6 +113,8 @@ class Run:
     """Sorted by frames."""
     training_returns: Curve
     """Rolling mean of the returns of training games."""
+    training_games: Curve | None
+    """The return of each training game; None for an archive, which has no table of them."""
     elapsed_seconds: Curve
     torn: tuple[str, ...]
     """Tables whose last row is incomplete; that row is left out."""
@@ -105,8 +122,7 @@ class Run:
     @property
     def game(self) -> str:
         """The game, an ale-py ROM id. If frames flicker it is another game, which no human score is for."""
-        flicker = float(self.values["env.flicker_probability"])
-        return f"{self.values['game']}, flicker {flicker:g}" if flicker else str(self.values["game"])
+        return game_name(self.values)
 
     @property
     def seed(self) -> int:
@@ -161,15 +177,23 @@ def load_runs(paths: Sequence[Path]) -> list[Run]:
             name: read_tables([run.tables / f"{name}.csv" for run in directories], columns)
             for name, columns in _TABLES.items()
         }
+        games = _training_games(directories)
         return [
-            _run(path, run, {name: read[place] for name, read in tables.items()})
+            _run(path, run, {name: read[place] for name, read in tables.items()}, games.get(run.path))
             for place, (path, run) in enumerate(zip(paths, directories, strict=True))
         ]
 
 
+def _training_games(directories: Sequence[RunDirectory]) -> dict[Path, Table]:
+    """Read the tables of training games, which archives do not have, by run."""
+    paths = {run.path: run.tables / f"{_GAMES}.csv" for run in directories}
+    known = {run: path for run, path in paths.items() if exists(path)}
+    return dict(zip(known, read_tables(list(known.values()), TRAINING_GAMES), strict=True))
+
+
 def _checked(directory: RunDirectory) -> RunDirectory:
     """Check the tables of a run: reading a named pipe would block forever."""
-    for name in _TABLES:
+    for name in (*_TABLES, _GAMES):
         _check_table_file(directory.tables / f"{name}.csv")
     return directory
 
@@ -181,7 +205,7 @@ def _check_table_file(path: Path) -> None:
         raise DamagedError(f"{path}: is larger than {_MOST_TABLE_BYTES:,} bytes")
 
 
-def _run(path: Path, directory: RunDirectory, tables: Mapping[str, Table]) -> Run:
+def _run(path: Path, directory: RunDirectory, tables: Mapping[str, Table], games: Table | None) -> Run:
     provenance = checked(directory.provenance, directory.read_provenance(), Provenance)
     protocols = checked_protocols(directory.provenance, provenance.protocols)
     track = provenance.track
@@ -199,6 +223,7 @@ def _run(path: Path, directory: RunDirectory, tables: Mapping[str, Table]) -> Ru
         protocols={printable(digest): protocol for digest, protocol in protocols.items()},
         evaluations=_evaluations(tables["eval_log"].columns, protocols),
         training_returns=_curve(tables["update_log"].columns),
+        training_games=None if games is None else _curve(games.columns),
         elapsed_seconds=_curve(tables["throughput_log"].columns),
         torn=tuple(f"{name}.csv" for name, table in tables.items() if table.torn),
     )

@@ -70,7 +70,7 @@ def median_estimates(comparison: Comparison) -> list[MedianEstimate]:
     scores: dict[str, dict[str, float]] = {}
     for result in comparison.results:
         human = human_random(result.group.game, _TABLE)
-        if human is not None and result.last.n and result.last.comparable:
+        if human is not None and result.last.n and result.last.is_covered_by(human):
             values = [each.mean_return for each in result.last.evaluations.values()]
             by_game = scores.setdefault(result.group.method.label, {})
             by_game[result.group.game] = human.normalised(math.fsum(values) / len(values))

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from atari_dqn.compare.averages import averaged
 from atari_dqn.compare.group import Group
 from atari_dqn.compare.group_score import GroupScore
 from atari_dqn.compare.reference.match import Reference, Subject, references
@@ -69,14 +70,28 @@ def _figures(
         protocol=protocol,
         measure=measure,
         cap_reached=measure == "training" or bool(own.frame_caps),
+        is_averaged=True,
         late_frames=group.runs[0].iteration_frames,
     )
     for reference in references(subject, env_frames):
         is_best = reference.study.weights == "best"
         if reference.study.measure == measure and is_best == (protocol.checkpoint == "best"):
-            yield ComparedReference(
-                reference=reference, measure=measure, score=score, n=own.n, verdict=reference.verdict(score)
-            )
+            yield _compared(group, own, reference, measure, score)
+
+
+def _compared(
+    group: Group, own: GroupScore, reference: Reference, measure: Measure, score: float
+) -> ComparedReference:
+    """Compare a figure with a score, or with that of the frames over which the figure is averaged."""
+    if reference.window is not None:
+        found = averaged(group.runs, own.evaluations.keys(), measure, reference.window)
+        if isinstance(found, str):
+            reference = replace(reference, differences=(*reference.differences, found))
+        else:
+            score = found
+    return ComparedReference(
+        reference=reference, measure=measure, score=score, n=own.n, verdict=reference.verdict(score)
+    )
 
 
 def protocol_of(group: Group, last: GroupScore) -> Protocol | None:

@@ -29,6 +29,7 @@ EVALUATIONS: Columns = {
     "protocol": pl.String,
 }
 TRAINING_RETURNS: Columns = {"env_frames": pl.Int64, "rolling_return": pl.Float64}
+TRAINING_GAMES: Columns = {"env_frames": pl.Int64, "episode_return": pl.Float64}
 TIMES: Columns = {"env_frames": pl.Int64, "elapsed_seconds": pl.Float64}
 
 _PATH = "path of the file"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from atari_dqn.compare.load import Run
+from atari_dqn.compare.load import Evaluation, Run
+from atari_dqn.compare.reference.studies import HumanRandom
 
 _SECONDS_PER_HOUR = 3600
 
@@ -25,16 +26,24 @@ class TimeToScore:
     """Hours of training, evaluation and saving; NaN if throughput_log does not reach that far back."""
 
 
-def time_to_score(
-    runs: Sequence[Run], score: float, *, at_frames: int | None = None, comparable_only: bool = False
-) -> TimeToScore:
+def time_to_score(runs: Sequence[Run], score: float, *, at_frames: int | None = None) -> TimeToScore:
     """Compute how many frames and hours runs take to reach `score` in an evaluation of any kind.
 
-    `at_frames`: the frame up to which runs are compared; None for their ends. `comparable_only`: ignore
-    evaluations of games that were truncated too early to compare with human scores.
+    `at_frames`: the frame up to which runs are compared; None for their ends.
     """
+    return _time(runs, score, at_frames, lambda _: True)
+
+
+def time_to_human(runs: Sequence[Run], human: HumanRandom, *, at_frames: int | None = None) -> TimeToScore:
+    """Compute the time to the human score in evaluations that it covers; see `time_to_score`."""
+    return _time(runs, human.human, at_frames, lambda evaluation: evaluation.is_covered_by(human))
+
+
+def _time(
+    runs: Sequence[Run], score: float, at_frames: int | None, counts: Callable[[Evaluation], bool]
+) -> TimeToScore:
     most = math.inf if at_frames is None else at_frames
-    frames = [_first_frames(run, score, most, comparable_only=comparable_only) for run in runs]
+    frames = [_first_frames(run, score, most, counts) for run in runs]
     hours = [_hours(run, first) for run, first in zip(runs, frames, strict=True)]
     return TimeToScore(
         score=score,
@@ -45,8 +54,8 @@ def time_to_score(
     )
 
 
-def _first_frames(run: Run, score: float, most: float, *, comparable_only: bool) -> float:
-    counting = (each for each in run.evaluations if each.comparable or not comparable_only)
+def _first_frames(run: Run, score: float, most: float, counts: Callable[[Evaluation], bool]) -> float:
+    counting = filter(counts, run.evaluations)
     late = most + run.iteration_frames  # an evaluation may come one iteration after it is due
     reached = (each.env_frames for each in counting if each.mean_return >= score and each.env_frames < late)
     return float(next(reached, math.inf))

@@ -34,14 +34,16 @@ class CheckpointScore:
 
     @property
     def human_normalised(self) -> float | None:
-        """The human-normalised mean return; None without a reference, or if the score is not comparable."""
+        """The human-normalised mean return; None without a reference, or if that does not cover the score."""
         if self.reference is None or not self.comparable:
+            return None
+        if not self.reference.covers(self.score.frame_caps, self.protocol.max_episode_frames):
             return None
         return self.reference.normalised(self.score.mean_return)
 
     @property
     def comparable(self) -> bool:
-        """Whether the score may be normalised and compared with published ones."""
+        """Whether the score may be compared with published ones."""
         if self.protocol.flicker_probability > 0:  # another game: docs/decisions/0057
             return False
         return stands_for_games(self.score.frame_caps, self.protocol.max_episode_frames)

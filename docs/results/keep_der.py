@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import shutil
+import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,6 +28,8 @@ from atari_dqn.compare.statistics import RESAMPLES, SEED, Scores, iqm
 RESULTS = Path(__file__).parent
 KEPT, PLOT, PAGE = Path("der"), Path("der/scores.png"), Path("der.md")
 PUBLISHED = "der_vanhasselt2019"
+FORM = ("replay", 0.01)
+"""The `weight_maximum` and `priority_offset` of the kept runs."""
 GAMES = 26
 FAR_ABOVE_RANDOM = 0.1
 """A human-normalised score."""
@@ -51,7 +54,8 @@ importance weights that the spec had until November 2026**, `replay.weight_maxim
 - An interval is over the choice of games: {resamples:,} times as many games are drawn from these with
   replacement. It does not say how far seeds differ.
 - Made with {threads} on {processors}, torch {torch}, begun at {commits}, {dates}. Runs were
-  interrupted and resumed {resumes} times in all. Minutes are those of training without the final games; two
+  interrupted and resumed {resumes} times in all; notices that a resume may not be exact were counted for
+  {recorded} of them alone: {inexact}. Minutes are those of training without the final games; two
   runs trained at once, next to other work, so they are no measure of speed
   ([costs](../algorithms.md#what-an-agent-costs)).
 - †: the cap of 108,000 frames cut games.
@@ -111,8 +115,18 @@ def main() -> None:
 def keep(runs: list[Path], folder: Path) -> None:
     """Add the finished runs to the tables of a folder."""
     finished = finished_of(runs)
+    for run in finished:
+        check_form(run)
     gather_evaluations(folder, {run.name: run for run in finished})
     shutil.copy(finished[0] / "spec.toml", folder / "spec.toml")
+
+
+def check_form(run: Path) -> None:
+    """Exit if a run has not the importance weights that the page names, such as one of today's spec."""
+    replay = tomllib.loads((run / "spec.toml").read_text())["replay"]
+    found = (replay.get("weight_maximum", "replay"), replay["priority_offset"])
+    if found != FORM:
+        raise SystemExit(f"{run}: has the weights {found}, expected {FORM}; keep it with other tables")
 
 
 def game_scores(runs: pl.DataFrame, evaluations: pl.DataFrame) -> list[GameScore]:
@@ -156,6 +170,8 @@ def page(scores: list[GameScore], runs: pl.DataFrame) -> str:
         commits=every(runs, "commit"),
         dates=every(runs, "started", 10),
         resumes=runs["resumes"].sum(),
+        recorded=runs["inexact_notices"].count(),
+        inexact=runs["inexact_notices"].sum(),
         missing=f"the other {left} games; " if left else "",
     )
 
@@ -177,11 +193,9 @@ def table(scores: list[GameScore]) -> str:
 def over_games(scores: list[GameScore]) -> str:
     """State the interquartile means over the games and their difference, with intervals over games."""
     ours, theirs = normalised(scores)
-    higher = int((ours > theirs).sum())
     return (
         f"**Interquartile mean over these games:** {bounds(ours)} here, {bounds(theirs)} published; the "
-        f"difference is {difference(ours, theirs)}. The score here is the higher one on {higher} of "
-        f"{len(scores)} games."
+        f"difference is {difference(ours, theirs)}."
     )
 
 

@@ -24,7 +24,7 @@ from keep import read
 from keep_der import PUBLISHED, marked, number
 
 from atari_dqn.compare.reference.atari100k import columns_of
-from atari_dqn.compare.statistics import RESAMPLES, difference
+from atari_dqn.compare.statistics import column, difference
 
 RESULTS = Path(__file__).parent
 KEPT, PLOT, PAGE = Path("der_weights"), Path("der_weights/curves.png"), Path("der_weights.md")
@@ -34,10 +34,10 @@ RECALLED = "der_agarwal2021"
 TEXT = """\
 # Do importance weights explain the scores of data-efficient Rainbow?
 
-[`atari100k_der`](../../runs/atari100k_der.toml) scores less than is published on [most games](der.md).
-Prioritized replay weights a transition by (N P)^−β, divided by the largest weight. The papers do not say in
-which set that is. The published code of DER takes the minibatch, and adds 1e-10 to a priority; until November
-2026 this spec took the whole replay, and added 0.01
+[`atari100k_der`](../../runs/atari100k_der.toml) had a lower interquartile mean over [26 games](der.md) than
+is published. Prioritized replay weights a transition by (N P)^−β, divided by the largest weight. The papers
+do not say in which set that is. The published code of DER takes the minibatch, and adds 1e-10 to a priority;
+until November 2026 this spec took the whole replay, and added 0.01
 ([decision 79](../decisions/0079-importance-weights-as-each-agents-code.md)). The same seeds with both: the
 mean of the final 100 games.
 
@@ -48,8 +48,9 @@ mean of the final 100 games.
 ![Evaluations by frames, a line for each seed]({plot})
 
 - **The mean weight** is that of the last report of a run, in minibatches that are drawn for it.
-- A difference is of the means over seeds, with its 95 % interval: seeds are drawn {resamples:,} times with
-  replacement on both sides. Of so few seeds it is narrower than the truth.
+- A difference is of the means over seeds, with the 95 % interval of Welch's t-test
+  ([decision 89](../decisions/0089-a-difference-is-shown-by-welchs-interval.md)): of two seeds it is wide, and
+  one that contains 0 shows no difference.
 - The games were chosen because seed 1 was low on them; seed 1 is not among these runs. [der.md](der.md) has
   further seeds with the weights of the replay.
 - "Dopamine's form" is the mean over 100 runs of the agent of Agarwal et al. (2021), which differs in its
@@ -139,7 +140,6 @@ def page(runs: pl.DataFrame, evaluations: pl.DataFrame) -> str:
         table="\n".join(table(games)),
         means="\n".join(f"- {means(game, forms)}" for game, forms in games.items()),
         plot=PLOT,
-        resamples=RESAMPLES,
         made=made(runs),
     )
 
@@ -157,11 +157,10 @@ def table(games: dict[str, dict[str, Form]]) -> Iterator[str]:
 
 def means(game: str, forms: dict[str, Form]) -> str:
     """Say by how much the means of the forms differ, and what is published."""
-    columns = [np.array(forms[form].scores)[:, None] for form in ("minibatch", "replay")]
-    found = difference(*columns)
+    found = difference(column(forms["minibatch"].scores), column(forms["replay"].scores))
     between = found.interval
     interval = f" [{number(between.low)}, {number(between.high)}]" if between else ""
-    published = {column.agent: figure.mean for column, figure in columns_of(game)}
+    published = {each.agent: figure.mean for each, figure in columns_of(game)}
     recalled = f"; Dopamine's form {number(published[RECALLED])}" if RECALLED in published else ""
     return (
         f"**{game}**, seeds {', '.join(map(str, forms['replay'].seeds))}: the minibatch's less the replay's "

@@ -20,10 +20,11 @@ import numpy as np
 import polars as pl
 from gather import every, final_of, finished_of, gather_evaluations, trained
 
-from atari_dqn.compare.statistics import RESAMPLES, Estimate, Scores, difference
+from atari_dqn.compare.statistics import Estimate, column, difference
 
 RESULTS = Path(__file__).parent
 KEPT, PLOT, PAGE = Path("ladder"), Path("ladder/scores.png"), Path("ladder.md")
+MARK = "‡"
 MILLIONS = 2
 """Emulator frames of a run, in millions."""
 STEPS = {
@@ -50,13 +51,17 @@ before, with its 95 % interval.
 
 ![Scores of every seed and step]({plot})
 
-- **An interval is over seeds**: seeds of both steps are drawn {resamples:,} times with replacement. Of three
-  seeds it is a rough one, and narrower than the truth. A dash: a step with a single seed.
+- **An interval is over seeds**, by Welch's t-test
+  ([decision 89](../decisions/0089-a-difference-is-shown-by-welchs-interval.md)); of a few seeds it is wide.
+  If no part changed anything, one interval in twenty to forty would exclude 0 all the same. A dash: a step
+  with a single seed.
 - **The order matters**: an increment is that of a part on top of all before it, in this order.
 - **Every step has the settings of `pong_quick`**, which were chosen for a DQN with Double, dueling, 5-step
   returns and prioritized replay: a small network, eight environments, one update for eight steps, a learning
-  rate of 5e-4. A part that needs others may do better with them. Games are played without sticky actions,
-  evaluations with ε = 0.05, at most 18,000 frames a game.
+  rate of 5e-4. A part that needs others may do better with them. Games are played without sticky actions, at
+  most 18,000 frames a game.
+- **ε of evaluations is 0.05**, but 0 with noisy layers, which take its place. {mark}: the scores of this step
+  and of the one before are of different evaluation protocols.
 - {frames} in {count} runs, {threads} each, on {processors}, torch {torch}, begun at {commits}, {dates};
   resumed {resumes} times in all, with {inexact} notices that a resume may not be exact. Two runs trained at
   once, next to other work.
@@ -79,13 +84,12 @@ class Step:
     method: str
     scores: tuple[float, ...]
     """The mean of the final games, by seed."""
+    protocols: frozenset[str]
+    """The fingerprints of the protocols of the evaluations."""
     increment: Estimate | None
     """The mean over seeds less that of the step before; None if that has no run."""
-
-    @property
-    def column(self) -> Scores:
-        """The scores as the statistics take them. f64[N, 1]."""
-        return np.array(self.scores)[:, None]
+    mark: str
+    """`‡` if the protocol is another than that of the step before, else empty."""
 
     @property
     def sign(self) -> str:
@@ -140,10 +144,14 @@ def steps_of(runs: pl.DataFrame, evaluations: pl.DataFrame) -> dict[str, list[St
 def _steps(final: pl.DataFrame) -> Iterator[Step]:
     before: Step | None = None
     for method in STEPS:
-        scores = tuple(final.filter(pl.col("method") == method)["mean_return"])
-        column = np.array(scores)[:, None]
-        increment = difference(column, before.column) if scores and before else None
-        before = Step(method=method, scores=scores, increment=increment) if scores else None
+        rows = final.filter(pl.col("method") == method)
+        scores, protocols = tuple(rows["mean_return"]), frozenset(rows["protocol"])
+        increment, mark = None, ""
+        if scores and before:
+            increment = difference(column(scores), column(before.scores))
+            mark = MARK if protocols != before.protocols else ""
+        step = Step(method=method, scores=scores, protocols=protocols, increment=increment, mark=mark)
+        before = step if scores else None
         if before:
             yield before
 
@@ -155,7 +163,7 @@ def page(steps: dict[str, list[Step]], runs: pl.DataFrame) -> str:
         tables="\n\n".join(table(game, ladder) for game, ladder in steps.items()),
         summary="\n".join(summary(game, ladder) for game, ladder in steps.items()),
         plot=PLOT,
-        resamples=RESAMPLES,
+        mark=MARK,
         frames=f"{frames} million frames",
         count=len(runs),
         threads=f"{runs['torch_threads'].max()} thread",
@@ -183,7 +191,8 @@ def increment(step: Step) -> str:
     if step.increment is None:
         return ""
     found, interval = signed(step.increment.value), step.increment.interval
-    return f"{found} [{signed(interval.low)}, {signed(interval.high)}]" if interval else f"{found} [–]"
+    bounds = f"[{signed(interval.low)}, {signed(interval.high)}]" if interval else "[–]"
+    return f"{found} {bounds}{step.mark}"
 
 
 def summary(game: str, ladder: list[Step]) -> str:

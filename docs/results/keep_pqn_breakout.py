@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 import matplotlib.pyplot as plt
+import polars as pl
+from equal_frames import bracketed, evaluations_at
 from gather import gather
 from keep import WINDOW_EPISODES
 from keep_pqn import RESULTS, Run, filled, name_of, number, runs_of, score_at
 
-from atari_dqn.compare.reference.studies import Figure, curves
+from atari_dqn.compare.reference.studies import curves
 
 KEPT, PLOT, PAGE = Path("pqn_breakout"), Path("pqn_breakout/curves.png"), Path("pqn_breakout.md")
 MILLIONS = (1, 2, 5, 10)
@@ -27,14 +28,13 @@ PUBLISHED = {
     ("dopamine_jax", "rainbow"): "Rainbow, Dopamine (JAX), training games",
 }
 """Study and agent of the package's table, and how the page names them."""
-EVALUATION_WITHIN_FRAMES = 100_000
-"""How far an evaluation may be from the frames of its column."""
 TEXT = """\
 # What does PQN learn of Breakout in ten million frames?
 
 [PQN](../algorithms.md#pqn) has no replay and no target network, and plays Breakout in 128 environments. The
-mean of the last {window} training games that had ended, and of the evaluation at that time; for published
-runs the mean over their seeds, the lowest and the highest seed in brackets. A dash: no such figure.
+mean of the last {window} training games that had ended, and of the evaluation at that time, at 10M of those
+from 8M on; for published runs the mean over their seeds, the lowest and the highest seed in brackets. A dash:
+no such figure.
 †: the cap of 108,000 frames cut games.
 
 {table}
@@ -47,6 +47,11 @@ runs the mean over their seeds, the lowest and the highest seed in brackets. A d
   actions, Dopamine with a quarter of the actions repeated. PQN is evaluated without ε, nnabla-rl's DQN
   with 0.05; a training game of PQN has the ε of its schedule, one of Dopamine 0.01 after its first
   million frames. PQN's games end after 108,000 frames, nnabla-rl's after 400,000.
+- **Figures are averages over different spans.** Those of nnabla-rl at 10M are the mean of the evaluations
+  from 8M to 12M frames, at less the one evaluation; those of Dopamine the mean of all training games of a
+  million frames, at 10M of those from 7M to 12M, so that the first contains the random beginning. An
+  evaluation of PQN has 10 games, the last one 30.
+- **Dopamine's Rainbow** is C51 with 3-step returns and prioritized replay, without the other parts.
 - **Minutes** are those of the whole run, with its evaluations and checkpoints, on the processor named. A run
   that gave notice of a busy machine had other programs next to it, and takes less time alone.
 - PQN's ε goes to 0.001 over a tenth of the run, as in its paper, which has 20 times the frames.
@@ -90,7 +95,7 @@ def table(runs: list[Run]) -> str:
     rows = []
     for run in runs:
         trained = (number(score_at(run.games, "env_frames", 1e6 * each)) for each in MILLIONS)
-        evaluated = (score_of(evaluation_at(run, 1e6 * each)) for each in MILLIONS)
+        evaluated = (score_of(evaluations_at(run.evaluations, each)) for each in MILLIONS)
         rows += [[f"{run.label}, training games", *trained], [f"{run.label}, evaluations", *evaluated]]
     for place, name in PUBLISHED.items():
         found = {figure.env_frames: figure for figure in curves("breakout")[place]}
@@ -100,30 +105,12 @@ def table(runs: list[Run]) -> str:
     )
 
 
-def evaluation_at(run: Run, frames: float) -> dict[str, Any] | None:
-    """Return the evaluation that is nearest to so many frames; None if it is far from them."""
-    nearest = min(
-        run.evaluations.iter_rows(named=True),
-        key=lambda row: abs(row["env_frames"] - frames),
-        default=None,
-    )
-    if nearest is None or abs(nearest["env_frames"] - frames) > EVALUATION_WITHIN_FRAMES:
-        return None
-    return nearest
-
-
-def score_of(evaluation: dict[str, Any] | None) -> str:
-    """Format the mean of an evaluation, marked if the cap cut games of it."""
-    if evaluation is None:
+def score_of(evaluations: pl.DataFrame) -> str:
+    """Format the mean of some evaluations, marked if the cap cut games of one."""
+    if not len(evaluations):
         return number(None)
-    return number(evaluation["mean_return"]) + " †" * (evaluation["frame_caps"] > 0)
-
-
-def bracketed(figure: Figure | None) -> str:
-    """Format a published mean with its lowest and highest seed."""
-    if figure is None:
-        return "–"
-    return f"{number(figure.mean)} [{number(figure.lowest)}, {number(figure.highest)}]"
+    mean: float = evaluations["mean_return"].mean()  # type: ignore[assignment]
+    return number(mean) + " †" * (evaluations["frame_caps"].sum() > 0)
 
 
 def draw(runs: list[Run], path: Path) -> None:

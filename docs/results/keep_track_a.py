@@ -16,10 +16,10 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import polars as pl
+from equal_frames import bracketed, evaluations_at
 from gather import add, gather, origin, trained
 from keep import WINDOW_EPISODES, read
 from keep_pqn import RESULTS, Run, number, runs_of
-from keep_pqn_breakout import bracketed
 
 from atari_dqn.compare.reference.studies import Figure, curves
 
@@ -27,10 +27,6 @@ KEPT, PLOT, PAGE = Path("track_a"), Path("track_a/curves.png"), Path("track_a.md
 PUBLISHED = ("nnabla_dqn", "dqn")
 MILLIONS = (1, 2, 5, 10)
 TOTAL_MILLIONS = max(MILLIONS)
-EVALUATION_WITHIN_FRAMES = 100_000
-"""How far an evaluation may be from the frames of its column, below `AVERAGED_FROM_FRAMES`."""
-AVERAGED_FROM_FRAMES, AVERAGED_WITHIN_FRAMES = 10_000_000, 2_000_000
-"""From where a published figure is the mean of several evaluations, and how far they may be from it."""
 TEXT = """\
 # Does Track A learn what a published DQN learns in as many frames?
 
@@ -163,12 +159,7 @@ def published(game: str) -> dict[int, Figure]:
 
 def score_at(evaluations: pl.DataFrame, millions: int) -> float | None:
     """Return our score as the published one is made; None if the run has not come so far."""
-    frames = 1_000_000 * millions
-    distance = (pl.col("env_frames") - frames).abs()
-    at_frames = evaluations.filter(distance <= EVALUATION_WITHIN_FRAMES)
-    if frames >= AVERAGED_FROM_FRAMES and len(at_frames):
-        at_frames = evaluations.filter(distance <= AVERAGED_WITHIN_FRAMES)
-    mean: float | None = at_frames["mean_return"].mean()  # type: ignore[assignment]
+    mean: float | None = evaluations_at(evaluations, millions)["mean_return"].mean()  # type: ignore[assignment]
     return mean
 
 

@@ -66,6 +66,8 @@ def make_run(
     write(run, "eval_log", rows)
     frames = [row["env_frames"] for row in rows]
     write(run, "update_log", [{"env_frames": each, "rolling_return": training_return} for each in frames])
+    games = [{"env_frames": each, "episode_return": training_return} for each in frames]
+    write(run, "train_log", games)
     times = [{"env_frames": each, "elapsed_seconds": 3600.0 * each / period_frames} for each in frames]
     write(run, "throughput_log", times)
     return path

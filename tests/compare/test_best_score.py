@@ -64,3 +64,16 @@ def test_light_evaluation_is_no_best_score(tmp_path: Path):
     table = run / "eval_log.csv"
     table.write_text(table.read_text().replace(",full,", ",light,"))
     assert compared([run]).results[0].best.values == [1.0]
+
+
+def test_groups_with_other_numbers_of_evaluations_have_a_caveat(tmp_path: Path):
+    often = make_run(tmp_path / "often", [1.0, 2.0], overrides=["evaluation.full_period_frames=500_000"])
+    rare = make_run(
+        tmp_path / "rare", [1.0], overrides=["evaluation.full_period_frames=1_000_000", "toggles.double=true"]
+    )
+    warnings = compare([often, rare], human_table="atari57").warnings
+    assert (
+        "pong: groups differ in evaluation.full_period_frames: the best score and the time to a score favour "
+        "the group with more evaluations, or with fewer games in each"
+    ) in warnings
+    assert not any("groups differ" in each for each in compare([often], human_table="atari57").warnings)

@@ -1,4 +1,4 @@
-"""The comparison of two groups: identical, overlapping or disjoint intervals."""
+"""The comparison of two groups: identical, or the difference of their means, shown or not."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -28,10 +28,10 @@ def findings(comparison: Comparison) -> list[str | None]:
     [
         ([1.0, 2.0, 3.0], [1.0, 2.0, 3.0], "identical in every evaluation"),
         ([1.0], [1.0], "identical in every evaluation"),
-        ([1.0, 2.0, 3.0], [1.0, 2.0, 4.0], "the intervals overlap"),
-        ([1.0, 2.0, 3.0], [2.0, 1.0, 3.0], "the intervals overlap"),
-        ([1.0, 1.0], [1.0, 1.0, 1.0], "the intervals overlap"),
-        ([1.0, 2.0, 3.0], [11.0, 12.0, 13.0], "the intervals do not overlap"),
+        ([1.0, 2.0, 3.0], [1.0, 2.0, 4.0], "no difference is shown"),
+        ([1.0, 2.0, 3.0], [2.0, 1.0, 3.0], "no difference is shown"),
+        ([1.0, 1.0], [1.0, 1.0, 1.0], "no difference is shown"),
+        ([1.0, 2.0, 3.0], [11.0, 12.0, 13.0], "a difference is shown"),
         ([1.0], [2.0], None),
     ],
     ids=["same", "same, one seed", "overlapping", "seeds swapped", "touching", "apart", "no interval"],
@@ -60,8 +60,9 @@ def test_equal_scores_at_other_frames_are_not_identical(tmp_path: Path):
 
 
 def test_a_finding_is_said_in_a_sentence(tmp_path: Path):
-    overlapping = compared(tmp_path, [1.0, 2.0, 3.0], [1.0, 2.0, 4.0]).results[1].contrast
-    assert str(overlapping) == "the intervals overlap those of the first group: no difference is shown"
+    found = compared(tmp_path, [1.0, 2.0, 3.0], [11.0, 12.0, 14.0]).results[1].contrast
+    # 10.33 ± 3.08 · √(1/3 + 7/9), with 3.4 degrees of freedom
+    assert str(found) == "mean less that of the first group: 10.3 [7.2, 13.5]: a difference is shown"
 
 
 def test_a_score_of_cut_games_is_not_set_against_whole_games(tmp_path: Path):

@@ -50,6 +50,31 @@ def test_a_cut_score_stands_for_games_where_published_ones_were_cut_too(
     assert stands_for_games(frame_caps, cap) is stands
 
 
+def cut_at_five_minutes(folder: Path, human_table: str) -> Comparison:
+    run = make_run(folder / "run", [300.0], spec="breakout_trackA.toml", frame_caps=30)
+    return compare([run], human_table=human_table)
+
+
+def test_a_cut_score_is_not_normalised_by_people_who_played_longer(tmp_path: Path):
+    comparison = cut_at_five_minutes(tmp_path, "atari57")
+    assert comparison.aggregates == ()
+    assert (
+        "breakout trackA: † not human-normalised: games were cut at 18,000 frames, those of people at "
+        "108,000 (atari57)"
+    ) in comparison.warnings
+
+
+def test_a_cut_score_is_normalised_by_people_who_played_as_long(tmp_path: Path):
+    (aggregate,) = cut_at_five_minutes(tmp_path, "nature2015").aggregates
+    assert aggregate.estimates["mean"].value == pytest.approx((300.0 - 1.7) / (31.8 - 1.7))
+
+
+def test_time_to_the_human_score_ignores_cut_games_of_another_length(tmp_path: Path):
+    (result,) = cut_at_five_minutes(tmp_path, "atari57").results
+    assert result.time_to_score is not None
+    assert (result.time_to_score.score, result.time_to_score.reached) == (30.5, 0)
+
+
 def test_published_caps_are_those_of_the_sources():
     assert published_caps() == {18_000, 108_000, 400_000}
 

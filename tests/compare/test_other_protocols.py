@@ -37,6 +37,9 @@ def compared(folder: Path, *overrides: str, at_frames: int | None = None, **opti
     return compare([*first, *other], at_frames=at_frames, human_table="atari57")
 
 
+SHOWN = "a difference is shown: 10.0 [7.7, 12.3]"
+
+
 def finding(comparison: Comparison) -> str:
     contrast = comparison.results[1].contrast
     assert contrast is not None
@@ -114,23 +117,23 @@ def test_equal_evaluations_of_unfinished_runs_of_another_protocol_are_not_called
 
 @pytest.mark.parametrize("override", ["env.terminal_on_life_loss=false", "learner.max_abs_reward=2.0"])
 def test_fields_of_training_do_not_prevent_a_comparison(tmp_path: Path, override: str):
-    assert finding(compared(tmp_path, override)) == "the intervals do not overlap"
+    assert finding(compared(tmp_path, override)) == SHOWN
 
 
 def test_another_number_of_games_does_not_prevent_a_comparison(tmp_path: Path):
-    assert finding(compared(tmp_path, DOUBLE, episodes=20)) == "the intervals do not overlap"
+    assert finding(compared(tmp_path, DOUBLE, episodes=20)) == SHOWN
 
 
 def test_evaluations_during_and_at_the_end_of_training_are_compared(tmp_path: Path):
     comparison = compared(tmp_path, DOUBLE, at_frames=1_000_000, finished=False)
-    assert finding(comparison) == "the intervals do not overlap"
+    assert finding(comparison) == SHOWN
 
 
 @pytest.mark.parametrize(
     ("keys", "found"),
     [
         (["evaluation.epsilon=0.0"], "not compared: epsilon 0, there 0.05"),
-        (["evaluation.epsilon=0.0", "toggles.noisy=true"], "the intervals do not overlap"),
+        (["evaluation.epsilon=0.0", "toggles.noisy=true"], SHOWN),
     ],
 )
 def test_epsilon_may_differ_where_noisy_layers_take_its_place(tmp_path: Path, keys: list[str], found: str):
@@ -138,7 +141,7 @@ def test_epsilon_may_differ_where_noisy_layers_take_its_place(tmp_path: Path, ke
 
 
 def test_larger_cap_does_not_prevent_a_comparison_if_no_game_reached_the_smaller(tmp_path: Path):
-    assert finding(compared(tmp_path, CAP, frame_caps=1)) == "the intervals do not overlap"
+    assert finding(compared(tmp_path, CAP, frame_caps=1)) == SHOWN
 
 
 def test_larger_cap_prevents_a_comparison_if_a_game_reached_the_smaller(tmp_path: Path):
@@ -182,7 +185,8 @@ def test_method_without_a_probability_of_improvement_is_named_with_the_reason(st
 def test_json_has_the_fields_that_differ(sticky: Comparison):
     document = json.loads(json.dumps(comparison_document(sticky)))
     assert document["groups"][1]["contrast"] == {
-        "to": "trackA sticky_probability=0.0", "finding": "not compared", "differences": [STICKY_DIFFERS],
+        "to": "trackA sticky_probability=0.0", "finding": "not compared", "increment": None,
+        "differences": [STICKY_DIFFERS],
     }  # fmt: skip
 
 

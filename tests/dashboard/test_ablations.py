@@ -18,7 +18,7 @@ def increments(folder: Path, *overrides: str) -> list[str]:
 
 
 def test_step_of_one_protocol_has_its_gain(tmp_path: Path) -> None:
-    assert increments(tmp_path) == ["–", "10.0 [9.0, 11.0]"]
+    assert increments(tmp_path) == ["–", "10.0 [7.0, 13.0]"]
 
 
 def test_step_to_another_protocol_has_no_gain(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@ import dataclasses
 import pytest
 
 from atari_dqn.compare.reference.match import Reference, Subject, nearest, references
+from atari_dqn.compare.reference.studies import studies
 from atari_dqn.spec.protocol import Protocol
 
 TRACK_A = Protocol(
@@ -21,7 +22,11 @@ RAINBOW_OF_DOPAMINE = "prioritized_dqn, c51, 3-step"
 def published(
     game: str, env_frames: int, protocol: Protocol, *, agent: str = "dqn", cap_reached: bool = True
 ) -> Reference | None:
-    return nearest(Subject(game=game, agent=agent, protocol=protocol), env_frames, cap_reached=cap_reached)
+    return nearest(
+        Subject(is_averaged=True, game=game, agent=agent, protocol=protocol),
+        env_frames,
+        cap_reached=cap_reached,
+    )
 
 
 def studies_of(subject: Subject, env_frames: int) -> dict[str, tuple[str, ...]]:
@@ -53,13 +58,13 @@ def test_figure_between_two_points_is_interpolated_and_says_between_which():
 
 @pytest.mark.parametrize("env_frames", [999_999, 200_000_001])
 def test_outside_of_the_published_points_a_curve_has_no_figure(env_frames: int):
-    found = studies_of(Subject(game="pong", agent="dqn", protocol=TRACK_A), env_frames)
+    found = studies_of(Subject(is_averaged=True, game="pong", agent="dqn", protocol=TRACK_A), env_frames)
     assert not {"nnabla_dqn", "dopamine_jax"} & set(found)
 
 
 def test_single_figure_of_other_frames_says_so():
     best = dataclasses.replace(TRACK_A, checkpoint="best")
-    found = studies_of(Subject(game="pong", agent="dqn", protocol=best), 50_000_000)
+    found = studies_of(Subject(is_averaged=True, game="pong", agent="dqn", protocol=best), 50_000_000)
     assert found["mnih2015"] == ("after 200,000,000 frames",)
 
 
@@ -68,20 +73,20 @@ def test_unpublished_game_has_no_reference():
 
 
 def test_training_returns_are_never_of_an_evaluation_s_protocol():
-    subject = Subject(game="pong", agent="dqn", protocol=STICKY)
+    subject = Subject(is_averaged=True, game="pong", agent="dqn", protocol=STICKY)
     found = studies_of(subject, 1_000_000)
     assert found["dopamine_jax"] == ("returns of training games",)
     assert found["nnabla_dqn"][0] == "sticky 0"
 
 
 def test_training_returns_are_compared_with_training_returns():
-    subject = Subject(game="pong", agent="dqn", protocol=STICKY, measure="training")
+    subject = Subject(is_averaged=True, game="pong", agent="dqn", protocol=STICKY, measure="training")
     assert studies_of(subject, 1_000_000)["dopamine_tf"] == ()
 
 
 def test_best_weights_of_a_run_are_compared_with_best_weights_only():
     best = dataclasses.replace(TRACK_A, checkpoint="best")
-    found = studies_of(Subject(game="pong", agent="dqn", protocol=best), 200_000_000)
+    found = studies_of(Subject(is_averaged=True, game="pong", agent="dqn", protocol=best), 200_000_000)
     assert found["mnih2015"] == ()
     assert found["nnabla_dqn"][0] == "current weights"
 
@@ -98,19 +103,45 @@ def test_verdict_is_by_the_spread_of_the_seeds(score: float, verdict: str):
     assert published("pong", 10_000_000, TRACK_A, cap_reached=False).verdict(score) == verdict
 
 
+@pytest.mark.parametrize(
+    ("study", "env_frames", "window"),
+    [
+        ("nnabla_dqn", 5_000_000, None),
+        ("nnabla_dqn", 10_000_000, (8_000_000, 12_000_000)),
+        ("nnabla_dqn", 200_000_000, (198_000_000, 200_000_000)),
+        ("dopamine_jax", 5_000_000, (4_000_000, 5_000_000)),
+        ("dopamine_jax", 10_000_000, (7_000_000, 12_000_000)),
+        ("mnih2015", 50_000_000, None),
+    ],
+)
+def test_figure_is_averaged_over_the_frames_that_its_source_states(
+    study: str, env_frames: int, window: tuple[int, int] | None
+):
+    averaging = studies()[study].averaging
+    assert (averaging and averaging.window(env_frames)) == window
+
+
+def test_single_evaluation_differs_from_the_mean_of_several():
+    subject = Subject(game="pong", agent="dqn", protocol=TRACK_A, cap_reached=False)
+    assert studies_of(subject, 5_000_000)["nnabla_dqn"] == ()
+    assert studies_of(subject, 10_000_000)["nnabla_dqn"] == ("mean over 8M to 12M frames",)
+
+
 def test_no_verdict_on_another_protocol():
     assert published("pong", 10_000_000, TRACK_A, cap_reached=True).verdict(-21.0) == ""
 
 
 def test_no_verdict_by_a_single_printed_number():
-    best = Subject(game="pong", agent="dqn", protocol=dataclasses.replace(TRACK_A, checkpoint="best"))
+    best = Subject(
+        is_averaged=True, game="pong", agent="dqn", protocol=dataclasses.replace(TRACK_A, checkpoint="best")
+    )
     (paper,) = [found for found in references(best, 200_000_000) if found.study.name == "mnih2015"]
     assert paper.verdict(-21.0) == ""
 
 
 def training_differences(agent: str) -> dict[str, tuple[str, ...]]:
     """Return the differences of each study of Dopamine, after a million frames of its protocol."""
-    subject = Subject(game="pong", agent=agent, protocol=STICKY, measure="training")
+    subject = Subject(is_averaged=True, game="pong", agent=agent, protocol=STICKY, measure="training")
     return {name: found for name, found in studies_of(subject, 1_000_000).items() if "dopamine" in name}
 
 
@@ -135,7 +166,9 @@ def test_figure_of_another_network_says_so():
 def test_agent_with_more_than_its_name_says_is_shown_next_to_that_of_the_name():
     (found,) = [
         each
-        for each in references(Subject(game="pong", agent="rainbow, 20-step", protocol=TRACK_A), 10_000_000)
+        for each in references(
+            Subject(is_averaged=True, game="pong", agent="rainbow, 20-step", protocol=TRACK_A), 10_000_000
+        )
         if each.study.name == "nnabla_rainbow"
     ]
     assert found.agent == "rainbow"

@@ -46,6 +46,8 @@ class Subject:
     measure: Measure = "evaluation"
     cap_reached: bool = True
     """Whether the cap truncated an episode. If not, a larger cap would have changed nothing."""
+    is_averaged: bool = False
+    """Whether the score is averaged over the frames over which a figure is, not that of one evaluation."""
     late_frames: int = 1
     """Emulator frames of an iteration: an evaluation that is late by less counts as one when it was due."""
 
@@ -69,6 +71,12 @@ class Reference:
     """The published points between which the figure is interpolated; None if it is itself published."""
     differences: tuple[str, ...]
     """Differences as text; empty for the same protocol."""
+
+    @property
+    def window(self) -> tuple[int, int] | None:
+        """The frames over which the figure is averaged, from and to; None for a single evaluation."""
+        averaging = self.study.averaging
+        return None if averaging is None else averaging.window(self.env_frames)
 
     @property
     def frames_text(self) -> str:
@@ -126,7 +134,11 @@ def references(subject: Subject, env_frames: int) -> Iterator[Reference]:
             highest=point.highest,
             n=point.n,
             between_frames=between,
-            differences=(*differences(subject, study, point.agent), *_other_frames(point, frames)),
+            differences=(
+                *differences(subject, study, point.agent),
+                *_other_frames(point, frames),
+                *_other_span(subject, study, point),
+            ),
         )
 
 
@@ -148,6 +160,17 @@ def differences(subject: Subject, study: Study, agent: str) -> Iterator[str]:
 def _other_frames(figure: Figure, env_frames: int) -> Iterator[str]:
     if figure.env_frames != env_frames:
         yield f"after {figure.env_frames:,} frames"
+
+
+def _other_span(subject: Subject, study: Study, figure: Figure) -> Iterator[str]:
+    window = None if study.averaging is None else study.averaging.window(figure.env_frames)
+    if window is not None and not subject.is_averaged:
+        yield span_text(window)
+
+
+def span_text(window: tuple[int, int]) -> str:
+    """Format the frames over which a figure is averaged."""
+    return f"mean over {' to '.join(map(count, window))} frames"
 
 
 def _unreached_cap(subject: Subject, field: str, theirs: int) -> bool:

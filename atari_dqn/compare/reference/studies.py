@@ -14,9 +14,31 @@ Measure = Literal["evaluation", "training"]
 """The games over which a figure is averaged: evaluation games or training games."""
 
 DEFAULT_HUMAN_TABLE = "atari57"
-"""The table that most papers since 2016 normalise by: 57 games, 30 minutes each."""
-HUMAN_TABLES = (DEFAULT_HUMAN_TABLE, "nature2015")
-"""The available tables; the second is that of Mnih et al. (2015): 49 games, 5 minutes each."""
+"""The table that most papers since 2016 normalise by: 57 games."""
+HUMAN_CAPS_FRAMES = {DEFAULT_HUMAN_TABLE: 108_000, "nature2015": 18_000}
+"""The tables with the most emulator frames of their games; the second is of Mnih et al. (2015), 49 games."""
+HUMAN_TABLES = tuple(HUMAN_CAPS_FRAMES)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Averaging:
+    """How figures of a curve are averaged over frames."""
+
+    iteration_frames: int = 0
+    """Frames of training of which a point is the mean; 0 if it is a single evaluation."""
+    from_frames: int
+    """From here on a figure is the mean of several points."""
+    within_frames: int
+    """How far these points may be from it."""
+    until_frames: int
+    """The end of the curve."""
+
+    def window(self, env_frames: int) -> tuple[int, int] | None:
+        """Return the frames over which a figure is averaged, from and to; None for a single evaluation."""
+        begin, end = env_frames - self.iteration_frames, env_frames
+        if env_frames >= self.from_frames:
+            begin, end = begin - self.within_frames, min(end + self.within_frames, self.until_frames)
+        return (begin, end) if begin < end else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +58,8 @@ class Study:
     """The fields of `Protocol` that the source states."""
     commit: str = ""
     """The commit of the repository that the figures were read from; empty for a paper."""
+    averaging: Averaging | None = None
+    """The frames over which each figure is averaged; None for figures of a single evaluation."""
     network: str = "nature"
     """The kind of the network, as in a spec; `nature` also for Dopamine's form of it."""
     agents: Mapping[str, str] = field(default_factory=dict)
@@ -71,6 +95,18 @@ class HumanRandom:
     random: float
     human: float
 
+    def covers(self, frame_caps: int, max_episode_frames: int | None) -> bool:
+        """Return whether a score may be normalised by this one: if the frame cap cut games, only at its cap.
+
+        `frame_caps`: number of games that the cap cut. `max_episode_frames`: the cap; None if not known.
+        """
+        return not frame_caps or max_episode_frames == self.cap_frames
+
+    @property
+    def cap_frames(self) -> int:
+        """The most emulator frames of a game of the table."""
+        return HUMAN_CAPS_FRAMES[self.table]
+
     def normalised(self, score: float) -> float:
         """Return the human-normalised score: 0 for random actions, 1 for the human score."""
         return (score - self.random) / (self.human - self.random)
@@ -81,7 +117,7 @@ def studies() -> dict[str, Study]:
     """Return every study by its name, in the order of sources.toml, which is that of choice."""
     tables = tomllib.loads(_text("sources.toml"))
     return {
-        name: Study(**{**table, "name": name, "notes": tuple(table["notes"])})
+        name: Study(**{**table, "name": name, "notes": tuple(table["notes"]), "averaging": _averaging(table)})
         for name, table in tables.items()
     }
 
@@ -103,6 +139,10 @@ def human_random(game: str, table: str = DEFAULT_HUMAN_TABLE) -> HumanRandom | N
         if row["table"] == table and row["game"] == game:
             return HumanRandom(table=table, random=float(row["random"]), human=float(row["human"]))
     return None
+
+
+def _averaging(table: Mapping[str, Any]) -> Averaging | None:
+    return Averaging(**table["averaging"]) if "averaging" in table else None
 
 
 def _figure(row: Mapping[str, str]) -> Figure:

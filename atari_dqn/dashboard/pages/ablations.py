@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-import numpy as np
 from nicegui import ui
 
 from atari_dqn.compare.comparison import GroupResult
 from atari_dqn.compare.protocol_differences import obstacles
-from atari_dqn.compare.statistics import Scores, difference
+from atari_dqn.compare.statistics import column, difference
 from atari_dqn.dashboard.figures import Figure, bars, figure, intervals
 from atari_dqn.dashboard.layout import FAULT, page_layout
 from atari_dqn.dashboard.library import Library, RunEntry, toggles_on
@@ -108,12 +107,8 @@ def _increment(below: GroupResult | None, above: GroupResult) -> str:
     differences = obstacles((above.group, above.last), (below.group, below.last))
     if differences:
         return f"not compared: {'; '.join(differences)}"
-    return estimate_text(difference(_scores(above), _scores(below)))
+    return estimate_text(difference(column(above.last.values), column(below.last.values)))
 
 
 def _toggles(result: GroupResult) -> list[str]:
     return toggles_on(result.group.runs[0].values)
-
-
-def _scores(result: GroupResult) -> Scores:
-    return np.array([[value] for value in result.last.values])
