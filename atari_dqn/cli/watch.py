@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from atari_dqn.run.tailing.isolation import Unreadable
     from atari_dqn.run.tailing.run_events import RunEvents
     from atari_dqn.run.tailing.status import RunStatus, TailedRun
-    from atari_dqn.telemetry.events import Event
+    from atari_dqn.telemetry.events import Event, Sink
+    from atari_dqn.view.title import TitleView
 
 EXAMPLES = """\
 dqn watch outputs/pong_quick_seed1
@@ -43,7 +44,8 @@ def watch(
         bool,
         typer.Option(
             "--plain",
-            help="Print one line per period instead of the live view; of several runs, their table once.",
+            help="Print lines instead of the live view: past evaluations and notices, the latest periods, "
+            "and what follows. Of several runs: their table, once.",
         ),
     ] = False,
 ) -> None:
@@ -76,12 +78,13 @@ def _print_status(path: Path) -> None:
     from atari_dqn.run.tailing.status import RunStatus
     from atari_dqn.view.run_state import status_text
     from atari_dqn.view.summary import name_of
+    from atari_dqn.view.terminal import is_on_terminal
 
     run = _open(path)
     status = RunStatus(run.path)
     status.refresh()
     console = Console(soft_wrap=True)
-    columns = console.width if console.is_terminal else None
+    columns = console.width if is_on_terminal(console) else None
     console.print(status_text(name_of(path), status, columns), highlight=False)
 
 
@@ -98,10 +101,9 @@ def _open(path: Path) -> RunDirectory:
 def _watch_one(path: Path, period_seconds: float, *, plain: bool) -> None:
     """Show a run until it ends; start again when its files become shorter, as after a resume."""
     from atari_dqn.run.tailing.ending import ENDED_WITHOUT_EVENT, EndDetector
-    from atari_dqn.run.tailing.run_events import RunEvents
+    from atari_dqn.run.tailing.run_events import RECENT_BYTES, RunEvents
     from atari_dqn.run.tailing.status import RunStatus
     from atari_dqn.spec.loader import load_resolved
-    from atari_dqn.telemetry.writers import Sinks
     from atari_dqn.view.run_state import state_text
     from atari_dqn.view.run_views import run_views
     from atari_dqn.view.summary import name_of
@@ -114,27 +116,34 @@ def _watch_one(path: Path, period_seconds: float, *, plain: bool) -> None:
         status.refresh()
         show_state = partial(state_text, status)
         views = run_views(name_of(path), resolved, status.total_frames, plain=plain, state_text=show_state)
-        with views as sinks:
-            again = _pass_events(status, RunEvents(path), Sinks(sinks).handle, end, period_seconds)
+        events = RunEvents(path, last_bytes=RECENT_BYTES, best_episode=True)
+        with views as (view, title):
+            again = _pass_events(status, events, partial(_show_events, view, title), end, period_seconds)
     if status.state in ENDED_WITHOUT_EVENT:
         typer.echo(f"{name_of(path)}: {state_text(status)}")
+
+
+def _show_events(view: Sink, title: TitleView, events: Sequence[Event]) -> None:
+    """Show the events that were read at once; a whole history changes the title once."""
+    for event in events:
+        view.handle(event)
+    title.handle_all(events)
 
 
 def _pass_events(
     status: RunStatus,
     events: RunEvents,
-    handle: Callable[[Event], None],
+    show: Callable[[Sequence[Event]], None],
     end: EndDetector,
     period_seconds: float,
 ) -> bool:
-    """Pass events on until the run ends (return False) or its files become shorter (return True)."""
+    """Show events until the run ends (return False) or its files become shorter (return True)."""
     while True:
         status.refresh()
         found = events.new()
         if found is None:
             return True
-        for event in found:
-            handle(event)
+        show(found)
         if end.has_ended(status):
             return False
         time.sleep(period_seconds)
@@ -147,44 +156,53 @@ def _watch_sweep(path: Path, period_seconds: float, *, once: bool, plain: bool) 
     from rich.console import Console
 
     from atari_dqn.run.sweep.status import SweepStatus
-    from atari_dqn.view.sweep_text import PIPE_COLUMNS, status_lines
+    from atari_dqn.view.sweep_text import PIPE_COLUMNS, failure_lines, status_lines
     from atari_dqn.view.sweep_views import sweep_view
+    from atari_dqn.view.terminal import is_on_terminal
 
     status = SweepStatus(path)
     status.refresh()
     if once:
         console = Console()
-        typer.echo("\n".join(status_lines(status, console.width if console.is_terminal else PIPE_COLUMNS)))
+        columns = console.width if is_on_terminal(console) else PIPE_COLUMNS
+        typer.echo("\n".join(status_lines(status, columns)))
         return
     names = [each.member.name for each in status.members]
-    with closing(sweep_view(status, sys.stdout, plain=plain)) as view:
-        while not status.has_ended:
-            view.show(names)
-            time.sleep(period_seconds)
+    try:
+        with closing(sweep_view(status, sys.stdout, plain=plain)) as view:
+            while not status.has_ended:
+                view.show(names)
+                time.sleep(period_seconds)
+    finally:  # after Ctrl-C too
+        for line in failure_lines(status):
+            typer.echo(line)
 
 
 def _watch_several(paths: Sequence[Path], period_seconds: float, *, once: bool) -> None:
-    """Show a table of runs, updated until all have ended; print it once if there is no terminal."""
-    from rich.console import Console
+    """Show a table of runs, updated until all have ended; print it once where no live view can be shown."""
+    from rich.console import Console, Group
 
     from atari_dqn.run.tailing.ending import EndDetector
     from atari_dqn.run.tailing.status import TailedRun
     from atari_dqn.view.summary import summary_table
     from atari_dqn.view.suspendable_live import SuspendableLive
+    from atari_dqn.view.terminal import is_on_terminal, suits_live_view
 
     console = Console()
-    if not console.is_terminal:
+    if not is_on_terminal(console):
         console = Console(width=_SUMMARY_COLUMNS)
     followed = [TailedRun(path) for path in paths]
     ends = {path: EndDetector(now=time.monotonic) for path in paths}
     runs = _look(followed)
     _check_any_readable(runs)
-    if once or not console.is_terminal:
+    if once or not suits_live_view(console):
         console.print(summary_table(runs, columns=console.width))
         return
-    with SuspendableLive(
-        get_renderable=lambda: summary_table(runs, columns=console.width), console=console, auto_refresh=False
-    ) as live:
+
+    def draw() -> Group:
+        return summary_table(runs, columns=console.width, lines=console.height)
+
+    with SuspendableLive(get_renderable=draw, console=console, auto_refresh=False) as live:
         live.refresh()
         while not _have_ended(runs, ends):
             time.sleep(period_seconds)

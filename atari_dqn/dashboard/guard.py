@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
 import hmac
-from http.cookies import CookieError, SimpleCookie
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, parse_qsl, quote, unquote, urlencode, urlsplit
 
@@ -12,7 +12,7 @@ from atari_dqn.machine.loopback import is_loopback
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-COOKIE = "dqn_token"
+_COOKIE = "dqn_token"
 _REFUSALS = {
     400: b"The request's Host or Origin is malformed.\n",
     403: b"Refused. Open the address that dqn dashboard printed, with its token.\n",
@@ -30,6 +30,7 @@ class Guard:
 
     def __init__(self, app: ASGIApp, token: str | None) -> None:
         self._app, self._token = app, token
+        self._cookie = cookie_name(token or "")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it."""
@@ -59,7 +60,7 @@ class Guard:
             return False
         if self._token is None:
             return is_loopback(urlsplit(f"//{headers.get('host', '')}").hostname or "")
-        offered = (_query_token(scope), _cookie_token(headers.get("cookie", "")))
+        offered = (_query_token(scope), _cookie_token(headers.get("cookie", ""), self._cookie))
         return any(hmac.compare_digest(each.encode(), self._token.encode()) for each in offered if each)
 
     def _brings_token(self, scope: Scope) -> bool:
@@ -74,7 +75,7 @@ class Guard:
         rest = urlencode([(name, value) for name, value in query if name != "token"])
         path = "/" + quote(scope["path"].lstrip("/"))  # two slashes would lead to another host
         # Lax, not Strict: the address may be opened by a link on a page of another site
-        cookie = f"{COOKIE}={quote(self._token, safe='')}; HttpOnly; SameSite=Lax; Path=/"
+        cookie = f"{self._cookie}={quote(self._token, safe='')}; HttpOnly; SameSite=Lax; Path=/"
         headers = {
             "location": f"{path}?{rest}" if rest else path,
             "set-cookie": cookie,
@@ -86,14 +87,20 @@ class Guard:
         await send({"type": "http.response.body", "body": b""})
 
 
+def cookie_name(token: str) -> str:
+    """Return the name of the cookie for a token.
+
+    Browsers send the cookies of a host to all of its ports: two dashboards must not replace each other's.
+    """
+    return f"{_COOKIE}_{hashlib.sha256(token.encode()).hexdigest()[:16]}"
+
+
 def _query_token(scope: Scope) -> str:
     query = parse_qs(scope.get("query_string", b"").decode("latin-1"))
     return str(query.get("token", [""])[0])
 
 
-def _cookie_token(header: str) -> str:
-    try:
-        cookies = SimpleCookie(header)
-    except CookieError:
-        return ""
-    return unquote(cookies[COOKIE].value) if COOKIE in cookies else ""
+def _cookie_token(header: str, name: str) -> str:
+    """Return the token of the cookie with a name; other cookies may have any form."""
+    pairs = (part.strip().partition("=") for part in header.split(";"))
+    return next((unquote(value) for found, _, value in pairs if found == name), "")

@@ -16,6 +16,7 @@ from atari_dqn.run.sweep.record import read_record
 from atari_dqn.run.sweep.status import SweepStatus
 from atari_dqn.run.tailing.isolation import Unreadable, attempt
 from atari_dqn.run.tailing.status import RunStatus, TailedRun, last_written
+from atari_dqn.spec.game_name import game_name
 from atari_dqn.spec.keys import Scalar
 
 _NEVER_ENTERED = {"checkpoints", "diagnostics", "evaluations", "videos", "tensorboard", "wandb", "parquet"}
@@ -45,8 +46,8 @@ class RunEntry:
 
     @property
     def game(self) -> str:
-        """The game, `?` if the spec has none."""
-        return str(self.values.get("game", "?"))
+        """The game, `?` if the spec has none. If frames flicker it is another game."""
+        return game_name(self.values)
 
     @property
     def seed(self) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Literal
@@ -13,7 +12,9 @@ from numpy.typing import NDArray
 from polars.exceptions import PanicException, PolarsError
 
 from atari_dqn.dashboard.library import RunEntry
+from atari_dqn.errors import UserError
 from atari_dqn.files.atomic import read_regular
+from atari_dqn.formatting import size
 
 Values = NDArray[np.float64]
 Axis = Literal["frames", "steps", "hours"]
@@ -21,6 +22,7 @@ MAX_POINTS = 600
 """Largest number of points of a line; a screen has no pixels for more."""
 _SECONDS_PER_HOUR = 3600
 _MOST_BYTES = 2**28
+MOST_CACHED_BYTES = 2**28
 _EMPTY = np.empty(0)
 
 
@@ -37,8 +39,11 @@ def series(run: RunEntry, table: str, column: str, axis: Axis = "frames") -> tup
 
 
 def columns(path: Path, names: tuple[str, ...]) -> dict[str, Values]:
-    """Read columns of a table as numbers; entries that are not numbers, and absent columns, are NaN."""
-    table = _table(path, *_stamp(path))
+    """Read columns of a table as numbers; entries that are not numbers, and absent columns, are NaN.
+
+    `UserError` if the table is too large to be drawn.
+    """
+    table = _tables.get(path)
     return {
         name: table.get_column(name).cast(pl.Float64, strict=False).fill_null(float("nan")).to_numpy()
         if name in table.columns
@@ -95,9 +100,34 @@ def _stamp(path: Path) -> tuple[int, int]:
     return found.st_mtime_ns, found.st_size
 
 
-@lru_cache(maxsize=512)
-def _table(path: Path, _changed: int, _size: int) -> pl.DataFrame:
+class _Tables:
+    """The tables that were used last, each as it was read last, within a limit of bytes."""
+
+    def __init__(self) -> None:
+        self._tables: dict[Path, tuple[tuple[int, int], pl.DataFrame]] = {}
+
+    def get(self, path: Path) -> pl.DataFrame:
+        """Return a table, read again if the file has changed."""
+        stamp = _stamp(path)
+        known = self._tables.pop(path, None)
+        table = known[1] if known is not None and known[0] == stamp else _read(path)
+        self._tables[path] = stamp, table  # at the end: dicts keep the order of insertion
+        while len(self._tables) > 1 and self.bytes_held() > MOST_CACHED_BYTES:
+            del self._tables[next(iter(self._tables))]
+        return table
+
+    def bytes_held(self) -> int:
+        """Compute the memory of all tables."""
+        return sum(int(table.estimated_size()) for _, table in self._tables.values())
+
+
+_tables = _Tables()
+
+
+def _read(path: Path) -> pl.DataFrame:
     """Read the complete lines of a table as text; an empty table if there are none."""
+    if _stamp(path)[1] > _MOST_BYTES:
+        raise UserError(f"{path.name} is larger than {size(_MOST_BYTES)}; its curves are not drawn")
     try:
         data = read_regular(path, most_bytes=_MOST_BYTES)
         whole = data[: data.rindex(b"\n") + 1]

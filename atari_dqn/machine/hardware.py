@@ -31,6 +31,7 @@ class Gpu:
     name: str
     memory_bytes: int
     memory_free_bytes: int
+    """0 for a GPU that other processes have filled."""
     capability: tuple[int, int]
     """CUDA compute capability; bf16 is native from (8, 0)."""
 
@@ -172,9 +173,17 @@ def find_gpus() -> tuple[Gpu, ...]:
 def _gpu(index: int) -> Gpu:
     import torch
 
-    free, total = torch.cuda.mem_get_info(index)
-    name, capability = torch.cuda.get_device_name(index), torch.cuda.get_device_capability(index)
-    return Gpu(name=name, memory_bytes=total, memory_free_bytes=free, capability=capability)
+    found = torch.cuda.get_device_properties(index)
+    try:
+        free = torch.cuda.mem_get_info(index)[0]
+    except RuntimeError:  # no memory is left for the context that the question needs
+        free = 0
+    return Gpu(
+        name=found.name,
+        memory_bytes=found.total_memory,
+        memory_free_bytes=free,
+        capability=(found.major, found.minor),
+    )
 
 
 def _cpuinfo_field(cpuinfo: Path, field: str) -> str:

@@ -27,7 +27,11 @@ _NAMES: Mapping[str, str] = MappingProxyType(
 _OPPOSITE: Mapping[str, str] = MappingProxyType(
     {"up": "down", "down": "up", "left": "right", "right": "left"}
 )
-_KEY = re.compile(r"\x1b[\[O][A-D]|.", re.DOTALL)
+_KEY = re.compile(r"\x1b(?:\[\[.|\[[0-?]*[ -/]*[@-~]|O.)|.", re.DOTALL)
+"""A whole sequence of a key, such as F2, Shift-Left or F1 of a Linux console, or one character."""
+_INCOMPLETE = re.compile(r"\x1b(?:\[\[|\[[0-?]*[ -/]*|O)?\Z")
+"""The beginning of a sequence at the end of what was read."""
+_ESCAPE = "\x1b"
 QUIT, PAUSE = "q", "p"
 HELP = f"{QUIT} quits · {PAUSE} pauses · arrows or WASD move · space fires"
 """What a narrow terminal cuts off comes last."""
@@ -57,18 +61,27 @@ class Keyboard:
     def __init__(self, read: Callable[[], str], now: Callable[[], float] = time.monotonic) -> None:
         self._read, self._now = read, now
         self._held_until: dict[str, float] = {}
+        self._incomplete = ""
         self.commands: list[str] = []
         """Other keys that were pressed, in order; the stage removes those that it has handled."""
 
     def poll(self) -> None:
         """Take in what was typed."""
-        for key in _KEY.findall(self._read()):
+        for key in _KEY.findall(self._whole_sequences()):
             name = _NAMES.get(key.lower() if len(key) == 1 else key)
             if name is None:
-                self.commands.append(key)
+                self.commands += [] if key.startswith(_ESCAPE) else [key]
                 continue
             self._held_until.pop(_OPPOSITE.get(name, ""), None)
             self._held_until[name] = self._now() + HOLD_SECONDS
+
+    def _whole_sequences(self) -> str:
+        """Read what was typed; a sequence that is incomplete is kept for the next call."""
+        typed = self._incomplete + self._read()
+        found = _INCOMPLETE.search(typed)
+        end = len(typed) if found is None else found.start()
+        self._incomplete = typed[end:]
+        return typed[:end]
 
     def held(self) -> set[str]:
         """Return the names of the keys that count as held."""

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Self
 
 from atari_dqn.errors import UserError
-from atari_dqn.machine.suspension import Suspension
+from atari_dqn.machine.terminal_signals import TerminalSignals
 from atari_dqn.play.half_blocks import LEAST_COLUMNS, LEAST_LINES, games_as_text, is_large_enough
 from atari_dqn.play.keyboard import HELP, QUIT, Keyboard
 from atari_dqn.play.live_game import Screen
@@ -40,19 +40,19 @@ class Terminal:
         self._exact_colours = os.environ.get("COLORTERM") in ("truecolor", "24bit")
         self._input, self._output = sys.stdin.fileno(), sys.stdout.fileno()
         self._settings = termios.tcgetattr(self._input)
-        self._suspension = Suspension(self._close, self._open)
+        self._signals = TerminalSignals(self._close, self._open)
 
     def __enter__(self) -> Self:
         """Show an empty screen, and report keys without waiting for a line."""
         self._open()
-        self._suspension.begin()
+        self._signals.begin()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Show what was there before."""
-        self._suspension.end()
+        self._signals.end()
         self._close()
 
     def _open(self) -> None:

@@ -6,7 +6,8 @@ locations.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import pairwise
 
 import cv2
 import numpy as np
@@ -47,12 +48,12 @@ def saliency_of(
     return scaled
 
 
-def _stacks(recording: Recording, game: RecordedGame) -> list[UInt8[np.ndarray, "S H W"]]:
-    """Return the input of the network before each decision."""
+def _stacks(recording: Recording, game: RecordedGame) -> Iterator[UInt8[np.ndarray, "S H W"]]:
+    """Yield the input of the network before each decision."""
     size = recording.env.screen_size_pixels
     stacker = FrameStacker(envs=1, stack=recording.env.stack_frames, frame_shape=(size, size))
-    stacks = [stacker.push(step.rows)[0].copy() for step in playback(recording, game)]
-    return stacks[:-1]
+    for before, _ in pairwise(stacker.push(step.rows)[0].copy() for step in playback(recording, game)):
+        yield before  # not the last one: the game is over
 
 
 @torch.inference_mode()

@@ -15,13 +15,16 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from atari_dqn.view.suspendable_live import SuspendableLive
+from atari_dqn.view.terminal import is_in_foreground, is_on_terminal
+
 OnProgress = Callable[[str, int, int], None]
 """Called with the activity, the number of finished parts and their total."""
 
 
 def is_shown() -> bool:
     """Return whether the error stream is a terminal, on which the bar is shown."""
-    return Console(stderr=True).is_terminal
+    return _is_shown_on(Console(stderr=True))
 
 
 @contextmanager
@@ -37,8 +40,14 @@ def progress_bar(*, width: int, percent: bool = False) -> Iterator[OnProgress]:
         TaskProgressColumn() if percent else MofNCompleteColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+    progress = Progress(*columns, console=console, disable=not _is_shown_on(console))
+    progress.live = SuspendableLive(console=console, transient=True, get_renderable=progress.get_renderable)
+    with progress as bar:
         task = bar.add_task("", total=None)
         yield lambda activity, done, total: bar.update(
             task, description=activity, completed=done, total=total
         )
+
+
+def _is_shown_on(console: Console) -> bool:
+    return is_on_terminal(console) and is_in_foreground(console)

@@ -13,8 +13,10 @@ from atari_dqn.compare.reference.caps import MARK
 from atari_dqn.compare.reference.match import Reference, Subject, nearest
 from atari_dqn.formatting import count, fingerprint, score
 from atari_dqn.telemetry.events import Event, Row
+from atari_dqn.view.scores import fitting_score
 
 _ROWS = 3
+_SCORE_COLUMNS = 6
 _SIDES: tuple[JustifyMethod, ...] = ("right", "left", "right", "right", "left")
 VERDICT_STYLES = {"below": "red", "on track": "green", "above": "cyan"}
 
@@ -42,10 +44,11 @@ class EvaluationsPanel:
             self._subject, int(values["env_frames"]), cap_reached=bool(values["frame_caps"])
         )
         mark = MARK if values["frame_caps"] else ""
-        scores = [score(self._mean) + mark, score(float(values["std_return"]))]
+        numbers = (self._mean, float(values["std_return"]))
+        mean, std = (fitting_score(number, _SCORE_COLUMNS) for number in numbers)
         protocol = fingerprint(str(values["protocol"]))
         frames = count(float(values["env_frames"]))
-        self._rows.appendleft((frames, str(values["eval_type"]), *scores, protocol))
+        self._rows.appendleft((frames, str(values["eval_type"]), mean + mark, std, protocol))
 
     def period(self, record: Mapping[str, float]) -> None:
         """Ignore a period: evaluations have rows of their own."""
@@ -71,12 +74,14 @@ def published_score(reference: Reference) -> str:
 
 
 def published(reference: Reference | None, mean: float) -> tuple[Text, Text]:
-    """Format two lines: the published score with our verdict against it, and its source or differences."""
+    """Format two lines: the published score, then our verdict against it with its source, or differences."""
     if reference is None:
         return Text("nothing published here", style="dim"), Text("")
     verdict = reference.verdict(mean)
     origin = "interpolated" if reference.between_frames else "published"
-    line = Text(f"{origin} {published_score(reference)} ", no_wrap=True, overflow="ellipsis")
-    line.append(verdict, VERDICT_STYLES.get(verdict, ""))
+    line = Text(f"{origin} {published_score(reference)}", no_wrap=True, overflow="ellipsis")
     about = f"≠ {', '.join(reference.differences)}" if reference.differences else reference.study.title
-    return line, Text(about, style="dim", no_wrap=True, overflow="ellipsis")
+    below = Text(no_wrap=True, overflow="ellipsis")
+    if verdict:  # first: a verdict that is cut says nothing
+        below.append(f"{verdict}, ", VERDICT_STYLES.get(verdict, ""))
+    return line, below.append(about, "dim")

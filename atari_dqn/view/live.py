@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from threading import Lock
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
@@ -31,16 +31,19 @@ _HEADER_LINES = 2
 _COLUMNS = {"gates": 32, "throughput": 20, "replay": 20}
 """Widths of panels, by title; the others of a row share the remaining width."""
 _LINES = 24
-"""Height that shows every panel in full, including the gates' five lines, but no table of actors."""
+"""Height that shows every panel in full, but no table of actors."""
+_ALERT_LINES = 7
+"""Height of the row that shows every gate. On fewer than 24 lines, the rows above it shrink."""
+_FEWEST_LINES = 3
+"""Height of a box with one line in it."""
 
 
-def suits_live_view(console: Console) -> bool:
-    """Return whether a console can show the live view: a terminal with an encoding beyond ASCII."""
-    return console.is_terminal and not console.is_dumb_terminal and not console.options.ascii_only
+Rows = tuple[tuple[int | None, tuple[Panel, ...]], ...]
+"""Rows of panels with their heights; None fills the rest of the screen."""
 
 
 class LiveView:
-    """Show a run on a whole terminal, at least 80×24, from construction until `close`.
+    """Show a run on a whole terminal, in full from 80×24 on, from construction until `close`.
 
     Actors have a table where the terminal has lines to spare, and else are summed up over the notices.
 
@@ -100,7 +103,7 @@ class LiveView:
             actor_lines = self._actors.set_lines(lines - _LINES)
             self._notices.title = "notices" if actor_lines else self._notices_title()
             rows = [Layout(self._header.draw(), size=_HEADER_LINES)]
-            rows += [_layout_row(size, row) for size, row in self._rows]
+            rows += [_layout_row(size, row) for size, row in _shrunk(self._rows, lines)]
             if actor_lines:
                 rows.insert(-1, _layout_row(actor_lines, (self._actors,)))
         layout.split_column(*rows)
@@ -128,15 +131,24 @@ class _Screen:
         yield self._layout(options.height or console.height)
 
 
-def _panel_rows(
-    subject: Subject, mixed_epsilon: str, notices: NoticesPanel
-) -> tuple[tuple[int | None, tuple[Panel, ...]], ...]:
-    """Build the panels row by row, each row with its height in lines; None fills the rest of the screen."""
+def _panel_rows(subject: Subject, mixed_epsilon: str, notices: NoticesPanel) -> Rows:
+    """Build the panels row by row, each row with its height in lines."""
     return (
         (7, (LearningPanel(mixed_epsilon), ReturnsPanel(mixed_epsilon))),
         (8, (EvaluationsPanel(subject), ReplayPanel(), ThroughputPanel())),
         (None, (notices, GatesPanel())),
     )
+
+
+def _shrunk(rows: Rows, lines: int) -> Iterator[tuple[int | None, tuple[Panel, ...]]]:
+    """Shrink rows, the lowest first, until that of notices and gates has its lines; leave out empty ones."""
+    left = lines - _HEADER_LINES - _ALERT_LINES
+    for size, row in rows:
+        if size is None:
+            yield size, row
+        elif min(size, left) >= _FEWEST_LINES:
+            yield min(size, left), row
+            left -= size
 
 
 def _layout_row(size: int | None, panels: Sequence[Panel]) -> Layout:

@@ -154,7 +154,7 @@ class ThroughputPanel:
         if not self._record:
             return Text("none yet", style="dim")
         table = _grid("left", "right")
-        table.add_row("updates/s", f"{self._record['updates_per_second']:,.0f}")
+        table.add_row("updates/s", count(self._record["updates_per_second"]))
         for part in self._parts:
             share = self._record[f"{part}_share"]
             table.add_row(part, f"{share:.0%}" if math.isfinite(share) else "-")
@@ -216,6 +216,7 @@ class NoticesPanel:
     def draw(self) -> RenderableType:
         """Draw a paragraph for each notice."""
         table = _grid("right", "left", "left")
+        table.columns[-1].overflow = "fold"  # commands and paths are read whole
         for env_frames, kind, message in self._notices:
             # Text, not str: a message may hold brackets, which rich would read as markup.
             table.add_row(Text(count(env_frames), style="dim"), Text(kind), Text(message))

@@ -47,10 +47,15 @@ class RemainingTime:
             self._points.append((record["env_frames"], record["elapsed_seconds"]))
 
     def seconds(self, env_frames: float | None = None) -> float | None:
-        """Estimate the time left at a frame, by default the latest period's; None before two such periods."""
-        if len(self._points) < 2:
+        """Estimate the time left at a frame, by default the latest period's.
+
+        None before two such periods, and where their frames do not increase, as in a damaged table.
+        """
+        if not self._points:
             return None
         (first_frames, first_seconds), (frames, seconds) = self._points[0], self._points[-1]
+        if not frames > first_frames:
+            return None
         left = max(0.0, self._total_frames - max(frames, env_frames or 0.0))
         return left * (seconds - first_seconds) / (frames - first_frames)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 
 from rich.console import Console
@@ -12,8 +12,9 @@ from atari_dqn.compare.reference.agents import subject_of
 from atari_dqn.spec.exploration import exploration_of, mixed_epsilon
 from atari_dqn.spec.loader import ResolvedSpec
 from atari_dqn.telemetry.events import Sink
-from atari_dqn.view.live import LiveView, suits_live_view
+from atari_dqn.view.live import LiveView
 from atari_dqn.view.plain import PlainView
+from atari_dqn.view.terminal import suits_live_view
 from atari_dqn.view.title import TitleView
 
 
@@ -25,8 +26,8 @@ def run_views(
     *,
     plain: bool,
     state_text: Callable[[], str] | None = None,
-) -> Iterator[Sequence[Sink]]:
-    """Yield the views that show a run until the block ends.
+) -> Iterator[tuple[Sink, TitleView]]:
+    """Yield the views that show a run until the block ends: that of its figures, and the terminal's title.
 
     `state_text` describes the present state of a run of another process, which is read from its files.
     """
@@ -55,4 +56,4 @@ def run_views(
         closing(TitleView(name=name, total_frames=total_frames, console=console)) as title_view,
         closing(view),
     ):
-        yield [view, title_view]
+        yield view, title_view

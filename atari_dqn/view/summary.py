@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from pathlib import Path
 
 from rich import box
@@ -12,14 +13,21 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from atari_dqn.compare.reference.caps import marked_score
-from atari_dqn.formatting import count, duration, printable, score
+from atari_dqn.formatting import count, duration, printable
 from atari_dqn.run.tailing.isolation import Unreadable
 from atari_dqn.run.tailing.status import RunStatus
+from atari_dqn.view.scores import fitting_marked_score, fitting_score
 
-_OTHER_COLUMNS = 66
-"""Width of all columns but the name."""
+_TITLES = ("state", "age", "done", "left", "f/s", "rolling", "last eval", "best")
 _NAME_COLUMNS = 14
+_SCORE_COLUMNS = 6
+_TABLE_LINES = 5
+"""Lines of the table but the runs, and that of the cursor."""
+_MOST_NOTES = 4
+_ORDER = (
+    "running", "halted", "failed", "unreadable", "silent", "stopped", "interrupted", "new", "finished"
+)  # fmt: skip
+"""States in the order in which a reader looks for them."""
 _MIXED = "ε"
 """Mark of training returns that are a mix of ε."""
 _STYLES = {
@@ -30,19 +38,67 @@ _STYLES = {
     "stopped": "yellow",
     "interrupted": "yellow",
 }
+Runs = Mapping[Path, RunStatus | Unreadable]
 
 
-def summary_table(runs: Mapping[Path, RunStatus | Unreadable], *, columns: int) -> Group:
-    """Draw a line for each run, and below the table what cannot be read, with the reason."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    widest = max(_NAME_COLUMNS, columns - _OTHER_COLUMNS)
-    table.add_column("run", no_wrap=True)
-    table.add_column("state", no_wrap=True)
-    for title in ("age", "done", "left", "f/s", "rolling", "last eval", "best"):
-        table.add_column(title, justify="right", no_wrap=True, min_width=3)
-    for path, status in runs.items():
-        cells = _line(status) if isinstance(status, RunStatus) else [Text("unreadable", "red")]
-        table.add_row(Text(shortened(name_of(path), widest)), *cells)
+def summary_table(runs: Runs, *, columns: int, lines: int | None = None) -> Group:
+    """Draw a line for each run, and below the table what cannot be read, with the reason.
+
+    `lines` is the height of a terminal: of runs that it has no room for, those that run or have failed are
+    drawn, and the others are counted.
+    """
+    notes = _notes(runs)
+    if lines is not None:
+        notes = _shortest(notes)
+        runs, left = _first(runs, max(2, lines - _TABLE_LINES - len(notes)))
+        notes = [Text(f"and {left} more", "dim"), *notes] if left else notes
+    return Group(_table(runs, columns), *notes)
+
+
+def _first(runs: Runs, room: int) -> tuple[Runs, int]:
+    """Select the runs that a reader looks for, as many as there is room for; count the others."""
+    if len(runs) <= room:
+        return runs, 0
+    ordered = sorted(runs.items(), key=lambda item: _ORDER.index(_state(item[1])))
+    return dict(ordered[: room - 1]), len(runs) - room + 1
+
+
+def _state(status: RunStatus | Unreadable) -> str:
+    return status.state if isinstance(status, RunStatus) else "unreadable"
+
+
+def _shortest(notes: list[Text]) -> list[Text]:
+    """Cut each note to a line, and their number to a few."""
+    for note in notes:
+        note.no_wrap, note.overflow = True, "ellipsis"
+    left = len(notes) - _MOST_NOTES
+    return [*notes[: _MOST_NOTES - 1], Text(f"and {left + 1} notes more", "red")] if left > 0 else notes
+
+
+def _table(runs: Runs, columns: int) -> Table:
+    rows = {
+        path: _line(status) if isinstance(status, RunStatus) else [Text("unreadable", "red")]
+        for path, status in runs.items()
+    }
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=0)
+    widest = max(_NAME_COLUMNS, columns - _width(list(rows.values())))
+    names = {path: shortened(name_of(path), widest) for path in runs}
+    table.add_column("run", no_wrap=True, min_width=max(map(len, names.values()), default=0))
+    for title in _TITLES:
+        table.add_column(title, justify="left" if title == "state" else "right", no_wrap=True)
+    for path, row in rows.items():
+        table.add_row(Text(names[path]), *row)
+    return table
+
+
+def _width(rows: Sequence[Sequence[Text | str]]) -> int:
+    """Compute the width of all columns but the name, each with a space in front, and of the table's edges."""
+    entries = zip_longest(_TITLES, *rows, fillvalue="")
+    return 2 + sum(1 + max(len(entry) for entry in column) for column in entries)
+
+
+def _notes(runs: Runs) -> list[Text]:
+    """Describe what cannot be read, with the reason, and the mark of returns that are no score."""
     faults = {
         path: status.fault if isinstance(status, RunStatus) else status.reason
         for path, status in runs.items()
@@ -50,7 +106,7 @@ def summary_table(runs: Mapping[Path, RunStatus | Unreadable], *, columns: int) 
     notes = [Text(f"{name_of(path)}: {fault}", "red") for path, fault in faults.items() if fault]
     if any(isinstance(status, RunStatus) and status.identity.mixed_epsilon for status in runs.values()):
         notes.insert(0, Text(f"{_MIXED}: training returns of environments with different ε, no score"))
-    return Group(table, *notes)
+    return notes
 
 
 def shortened(name: str, width: int) -> str:
@@ -72,9 +128,9 @@ def _line(status: RunStatus) -> list[Text | str]:
         f"{status.share:.0%}",
         duration(left),
         count(status.frames_per_second),
-        f"{score(float(rolling))}{mark}",
-        marked_score(status.latest.get("eval_log", {})),
-        marked_score(status.best_evaluation),
+        f"{fitting_score(float(rolling), _SCORE_COLUMNS)}{mark}",
+        fitting_marked_score(status.latest.get("eval_log", {}), _SCORE_COLUMNS),
+        fitting_marked_score(status.best_evaluation, _SCORE_COLUMNS),
     ]
 
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Iterator
 
-from atari_dqn.compare.reference.caps import marked_score
 from atari_dqn.formatting import count, duration, percentage, printable
 from atari_dqn.run.sweep.status import MemberStatus, SweepStatus
+from atari_dqn.view.scores import fitting_marked_score
+from atari_dqn.view.summary import shortened
 
 _OTHER_COLUMNS = 68
 """Width of all columns but the name and the alerts."""
 _NAME_COLUMNS = 16
 _ALERTS_COLUMNS = 7
+_SCORE_COLUMNS = 8
 PIPE_COLUMNS = 110
 """Width of the table where there is no terminal."""
 ORDER = ("running", "abandoned", "halted", "damaged", "invalid", "crashed", "stopped", "waiting", "finished")
@@ -35,14 +37,15 @@ def name_width(columns: int, names: Iterable[str]) -> int:
 
 def run_line(each: MemberStatus, width: int) -> str:
     """Format the line of a run."""
-    name = each.member.name if len(each.member.name) <= width else f"{each.member.name[: width - 1]}…"
+    name = shortened(each.member.name, width)
     is_running = each.state == "running"
     share = each.env_frames / max(1, each.total_frames)
     rate = count(each.frames_per_second) if is_running else "-"
     left = duration(each.seconds_left) if is_running else "-"
     alerts = ", ".join([*each.alerts, *([] if each.belongs else ["not in the sweep file any more"])])
     done = percentage(min(1.0, share), decimals=0)
-    numbers = f"{count(each.env_frames):>8}{done:>6}{rate:>7}{left:>9}{marked_score(each.evaluation):>10}"
+    score = fitting_marked_score(each.evaluation, _SCORE_COLUMNS)
+    numbers = f"{count(each.env_frames):>8}{done:>6}{rate:>7}{left:>9}{score:>10}"
     return f"{name:<{width}} {each.state:<9} {printable(each.host)[:11]:<12}{numbers} {alerts}".rstrip()
 
 

@@ -12,14 +12,15 @@ from rich.text import Text
 from atari_dqn.compare.reference.caps import marked_score
 from atari_dqn.formatting import printable_lines
 from atari_dqn.run.sweep.status import FAILED, MemberStatus, SweepStatus
-from atari_dqn.view.live import suits_live_view
 from atari_dqn.view.suspendable_live import SuspendableLive
-from atari_dqn.view.sweep_text import ORDER, failure_lines, heading, name_width, run_line, totals_line
+from atari_dqn.view.sweep_text import ORDER, heading, name_width, run_line, totals_line
+from atari_dqn.view.terminal import suits_live_view
+from atari_dqn.view.wrapping import MOST_REPORTS, report_lines, wrapped_lines
 
 _LIVE_SECONDS, _PLAIN_SECONDS = 2.0, 5.0
 _TOTALS_SECONDS = 60.0
-_OTHER_LINES = 6
-_MOST_REPORTS = 4
+_OTHER_LINES = 5
+"""The heading, the number of runs that are not shown, the line of the cursor, and two to spare."""
 _STYLES = {"running": "green", "abandoned": "yellow", "stopped": "yellow"} | dict.fromkeys(FAILED, "bold red")
 
 
@@ -78,7 +79,7 @@ class LiveSweepView:
 
     def report(self, sentence: str) -> None:
         """Show a sentence below the table."""
-        self._reports = [*self._reports, sentence][-_MOST_REPORTS:]
+        self._reports = [*self._reports, sentence][-MOST_REPORTS:]
 
     def show(self, changed: Collection[str]) -> None:
         """Draw the table again if it is due."""
@@ -93,16 +94,17 @@ class LiveSweepView:
     def _drawn(self) -> Text:
         status, columns = self._refreshing.status, self._console.width
         members = sorted(status.members, key=lambda each: ORDER.index(each.state))
-        shown = members[: max(1, self._console.height - _OTHER_LINES - len(self._reports))]
+        totals, reports = wrapped_lines(totals_line(status), columns), report_lines(self._reports, columns)
+        shown = members[: max(1, self._console.height - _OTHER_LINES - len(totals) - len(reports))]
         width = name_width(columns, [each.member.name for each in shown])
         text = Text(heading(columns, [each.member.name for each in shown]) + "\n", "dim", no_wrap=True)
         for each in shown:
             text.append(run_line(each, width) + "\n", _STYLES.get(each.state, ""))
         if len(shown) < len(members):
             text.append(f"and {len(members) - len(shown)} runs more\n", "dim")
-        text.append(totals_line(status), "bold")
-        for sentence in self._reports:
-            text.append(f"\n{printable_lines(sentence)}", "yellow")
+        text.append("\n".join(totals), "bold")
+        for line in reports:
+            text.append(f"\n{line}", "yellow")
         return text
 
 
@@ -134,8 +136,6 @@ class PlainSweepView:
         status.refresh()
         self._write_changes()
         self._write(totals_line(status))
-        for line in failure_lines(status):
-            self._write(line)
 
     def _write_changes(self) -> None:
         for each in self._refreshing.status.members:

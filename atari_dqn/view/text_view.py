@@ -10,11 +10,11 @@ from rich.console import Console
 from rich.text import Text
 
 from atari_dqn.formatting import printable_lines
-from atari_dqn.view.live import suits_live_view
 from atari_dqn.view.suspendable_live import SuspendableLive
+from atari_dqn.view.terminal import suits_live_view
+from atari_dqn.view.wrapping import MOST_REPORTS, report_lines
 
 _PERIOD_SECONDS = 2.0
-_MOST_REPORTS = 4
 Screen = Callable[[int, int], Sequence[str]]
 """Returns the lines of a screen of so many columns and rows."""
 News = Callable[[], Iterable[str]]
@@ -57,7 +57,7 @@ class LiveTextView:
 
     def report(self, sentence: str) -> None:
         """Show a sentence below the screen."""
-        self._reports = [*self._reports, sentence][-_MOST_REPORTS:]
+        self._reports = [*self._reports, sentence][-MOST_REPORTS:]
 
     def show(self) -> None:
         """Draw the screen again if it is due."""
@@ -70,13 +70,14 @@ class LiveTextView:
         self._live.stop()
 
     def _drawn(self) -> Text:
-        rows = self._console.height - len(self._reports)
-        title, *lines = self._screen(self._console.width, rows)
+        columns = self._console.width
+        reports = report_lines(self._reports, columns)
+        title, *lines = self._screen(columns, self._console.height - len(reports))
         text = Text(title, "dim", no_wrap=True)
         for line in lines:
             text.append(f"\n{printable_lines(line)}", "")
-        for sentence in self._reports:
-            text.append(f"\n{printable_lines(sentence)}", "yellow")
+        for line in reports:
+            text.append(f"\n{line}", "yellow")
         return text
 
 

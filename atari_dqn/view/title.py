@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from rich.console import Console
 from rich.control import Control
 from rich.segment import ControlType
@@ -9,6 +11,7 @@ from rich.segment import ControlType
 from atari_dqn.formatting import duration, printable
 from atari_dqn.telemetry.events import ENDINGS, Event, Notice
 from atari_dqn.view.periods import Periods, RemainingTime
+from atari_dqn.view.terminal import is_on_terminal
 
 
 class TitleView:
@@ -19,25 +22,34 @@ class TitleView:
         self._console = console
         self._periods = Periods()
         self._remaining = RemainingTime(total_frames)
-        self._shown = ""
-        self._show(self._name)
+        self._title, self._shown = name, ""
+        self._show()
 
     def handle(self, event: Event) -> None:
         """Update the title at the end of a period and at the end of the run."""
+        self.handle_all((event,))
+
+    def handle_all(self, events: Iterable[Event]) -> None:
+        """Update the title once, after the last of some events."""
+        for event in events:
+            self._read(event)
+        self._show()
+
+    def _read(self, event: Event) -> None:
         if isinstance(event, Notice) and event.kind in ENDINGS:
             ending = ENDINGS[event.kind]
-            self._show(f"{'done' if ending == 'finished' else ending} {self._name}")
+            self._title = f"{'done' if ending == 'finished' else ending} {self._name}"
         record = self._periods.add(event)
         if record is not None:
             self._remaining.add(record)
             seconds = self._remaining.seconds()
             left = "" if seconds is None else f" {duration(seconds)}"
-            self._show(f"{record['env_frames'] / self._total_frames:.0%}{left} {self._name}")
+            self._title = f"{record['env_frames'] / self._total_frames:.0%}{left} {self._name}"
 
     def close(self) -> None:
         """Leave the title, which shows how the run ended."""
 
-    def _show(self, title: str) -> None:
-        if self._console.is_terminal and title != self._shown:
-            self._shown = title
-            self._console.control(Control((ControlType.SET_WINDOW_TITLE, printable(title))))
+    def _show(self) -> None:
+        if is_on_terminal(self._console) and self._title != self._shown:
+            self._shown = self._title
+            self._console.control(Control((ControlType.SET_WINDOW_TITLE, printable(self._title))))

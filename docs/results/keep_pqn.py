@@ -44,9 +44,10 @@ of the last {window} training games that had ended. A dash: the run did not come
 
 {runs}
 
-- **Minutes** are those of the whole run, with its evaluations and checkpoints. Only runs on one processor
-  can be compared by minutes, and only while no other program takes its cores, of which a run gives notice.
-  On a machine that does nothing else: [costs of the agents](../algorithms.md#what-an-agent-costs).
+- **Minutes** are those of the whole run, with its evaluations and checkpoints. **Those of PQN and of
+  `pong_quick` are of two machines** with processors of one name, of which the second trained Track A about
+  twice as fast ([1,535](versus.json) and [740](versus_avx512_epyc.json) frames/s): compare minutes within an
+  agent only. On one machine: [costs of the agents](../algorithms.md#what-an-agent-costs).
 - **The protocols differ in ε and in the cap of a game.** Both play whole games without sticky actions, scores
   are not clipped, and Pong has no lives that could end an episode. PQN's ε goes to 0.001 over a tenth of the
   run, that of `pong_quick` to 0.02 over 100,000 frames; in evaluations they are 0 and 0.05. A game has at

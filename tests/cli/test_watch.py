@@ -134,9 +134,39 @@ def test_a_killed_run_is_shown_for_a_minute(
 def test_a_table_of_killed_runs_is_shown_for_a_minute(
     finished: Path, tmp_path: Path, fake_time: FakeTime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
     watch([killed(finished, tmp_path / "a"), killed(finished, tmp_path / "b")], every="2")
     assert fake_time.seconds == 60.0
+
+
+def test_a_table_of_runs_is_written_to_a_file_once_though_colours_are_forced(
+    finished: Path, tmp_path: Path, fake_time: FakeTime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    watch([killed(finished, tmp_path / "a"), killed(finished, tmp_path / "b")], every="2")
+    assert fake_time.seconds == 0.0
+
+
+def test_a_long_run_is_shown_from_its_latest_periods_with_all_evaluations(
+    finished: Path,
+    tmp_path: Path,
+    fake_time: FakeTime,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path = Path(shutil.copytree(finished, tmp_path / "run", symlinks=True))
+    monkeypatch.setattr("atari_dqn.run.tailing.run_events.RECENT_BYTES", 300)
+    watch([path], every="2", plain=True)
+    lines = capsys.readouterr().out.splitlines()
+    periods = [line.split()[0] for line in lines if " return " in line]
+    assert periods[-1] == "1.2k"
+    assert 1 <= len(periods) < 5
+    assert sum("evaluation: " in line for line in lines) == len(rows_of(path / "eval_log.csv"))
+
+
+def rows_of(table: Path) -> list[str]:
+    return table.read_text().splitlines()[1:]
 
 
 class Terminal:

@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 import pytest
 
-from atari_dqn.dashboard.guard import Guard
+from atari_dqn.dashboard.guard import Guard, cookie_name
 
 
 def answer(
@@ -36,6 +36,23 @@ def test_cookie_of_a_token_lets_the_next_request_in(token: str) -> None:
     assert status == 303
     cookie = headers[b"set-cookie"].decode("latin-1").split("; ")[0]
     assert answer(token, cookie=cookie)[0] == 200
+
+
+@pytest.mark.parametrize("other", ['a="x', "a=b c", "=", "a[b]=c", 'a="x;y"', "session=\xe9", "a=1,b=2"])
+def test_an_unusual_cookie_of_another_program_does_not_hide_that_of_the_token(other: str) -> None:
+    cookie = answer("abc", query="token=abc")[1][b"set-cookie"].decode("latin-1").split("; ")[0]
+    assert answer("abc", cookie=f"{other}; {cookie}")[0] == 200
+
+
+def test_two_dashboards_of_a_host_have_cookies_of_their_own() -> None:
+    tokens = ("abc", "def")
+    cookies = [answer(token, query=f"token={token}")[1][b"set-cookie"] for token in tokens]
+    both = b"; ".join(cookie.split(b";")[0] for cookie in cookies).decode()
+    assert [answer(token, cookie=both)[0] for token in tokens] == [200, 200]
+
+
+def test_the_name_of_a_cookie_does_not_contain_its_token() -> None:
+    assert "abc" not in cookie_name("abc")
 
 
 @pytest.mark.parametrize("host", ["localhost:8642", "127.0.0.1:8642", "127.0.0.2:8642", "[::1]:8642"])

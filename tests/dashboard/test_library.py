@@ -1,8 +1,11 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from atari_dqn.dashboard.library import Library
+from atari_dqn.spec.game_name import game_name
+from atari_dqn.spec.keys import Scalar
 
 BROKEN = "<img src=x onerror=alert(1)>"
 RECORD = '{"spec": {"digest": "", "toml_sha256": ""}}'
@@ -23,6 +26,24 @@ def test_what_cannot_be_read_is_named_with_the_reason(root: Path) -> None:
     unreadable = {run.name: run.unreadable for run in Library(root).runs() if run.unreadable}
     assert "invalid value" in unreadable.pop(BROKEN)
     assert unreadable == {"led out": "a link that leads out of the root; it is not followed"}
+
+
+def test_a_run_whose_frames_flicker_has_another_game(root: Path) -> None:
+    run = next(run for run in Library(root).readable() if run.name.startswith("pong_2"))
+    flickering = replace(run, values={**run.values, "env.flicker_probability": 0.5})
+    assert (run.game, flickering.game) == ("pong", "pong, flicker 0.5")
+
+
+@pytest.mark.parametrize(
+    ("values", "name"),
+    [
+        ({}, "?"),
+        ({"game": "pong", "env.flicker_probability": 0.0}, "pong"),
+        ({"game": "pong", "env.flicker_probability": "often"}, "pong"),
+    ],
+)
+def test_a_game_has_a_name_though_its_spec_is_damaged(values: dict[str, Scalar], name: str) -> None:
+    assert game_name(values) == name
 
 
 def test_a_runs_spec_and_marks_are_known(root: Path) -> None:

@@ -5,7 +5,9 @@ import pytest
 from polars.exceptions import PanicException
 
 from atari_dqn.dashboard.library import RunEntry
-from atari_dqn.dashboard.series import band, series, smoothed, thinned
+from atari_dqn.dashboard.pages.curves import curves_figure
+from atari_dqn.dashboard.series import _Tables, band, series, smoothed, thinned
+from atari_dqn.errors import UserError
 
 
 def run_with(folder: Path, text: str, times: str = "") -> RunEntry:
@@ -57,6 +59,52 @@ def test_a_table_that_grows_is_read_again(tmp_path: Path) -> None:
     with (tmp_path / "update_log.csv").open("a") as file:
         file.write("20,80,2\n")
     assert len(series(run, "update_log", "loss")[0]) == 2
+
+
+def test_of_a_table_that_grows_only_the_last_reading_is_held(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables = _Tables()
+    monkeypatch.setattr("atari_dqn.dashboard.series._tables", tables)
+    run = run_with(tmp_path, "step,env_frames,loss\n10,40,1\n")
+    series(run, "update_log", "loss")
+    before = tables.bytes_held()
+    for _ in range(5):
+        with (tmp_path / "update_log.csv").open("a") as file:
+            file.write("20,80,2\n")
+        series(run, "update_log", "loss")
+    assert tables.bytes_held() < 7 * before
+
+
+def test_tables_beyond_the_limit_of_bytes_are_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables = _Tables()
+    monkeypatch.setattr("atari_dqn.dashboard.series._tables", tables)
+    monkeypatch.setattr("atari_dqn.dashboard.series.MOST_CACHED_BYTES", 3_000)
+    for number in range(4):
+        (tmp_path / str(number)).mkdir()
+        rows = "".join(f"{step},{4 * step},1\n" for step in range(1_000, 1_100))
+        run = run_with(tmp_path / str(number), f"step,env_frames,loss\n{rows}")
+        assert len(series(run, "update_log", "loss")[0]) == 100
+    assert 0 < tables.bytes_held() <= 3_000
+
+
+def test_a_table_that_is_too_large_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("atari_dqn.dashboard.series._MOST_BYTES", 20)
+    run = run_with(tmp_path, "step,env_frames,loss\n10,40,1\n")
+    with pytest.raises(UserError, match=r"update_log\.csv is larger than .*; its curves are not drawn"):
+        series(run, "update_log", "loss")
+
+
+def test_the_page_of_curves_names_a_table_that_is_too_large(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("atari_dqn.dashboard.series._MOST_BYTES", 20)
+    run = run_with(tmp_path, "step,env_frames,loss\n10,40,1\n")
+    drawn, (reason,) = curves_figure([run], "update · loss", "frames", 1, in_bands=False)
+    assert reason.startswith("run: update_log.csv is larger than ")
+    assert drawn["layout"]["annotations"] == []
 
 
 def test_smoothing_is_the_mean_of_the_last_values() -> None:

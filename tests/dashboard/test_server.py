@@ -13,6 +13,8 @@ import pytest
 from forked import CommandServer
 from serving import CHROMIUM, COMMAND, free_port, served
 
+from atari_dqn.dashboard.guard import cookie_name
+
 FILMED = "pong_2_double [é] seed2"
 
 
@@ -135,7 +137,7 @@ def test_other_machines_need_the_token_that_is_printed(root: Path) -> None:
         with_cookies = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
         with with_cookies.open(address, timeout=30) as answer:
             assert (answer.status, "token" in answer.url) == (200, False)
-        assert status(bare, Cookie=f"dqn_token={token}") == 200
+        assert status(bare, Cookie=f"{cookie_name(token)}={token}") == 200
         assert status(bare) == 403
         assert status(f"{bare}?token=wrong") == 403
         assert status(f"{bare}media/{quote(FILMED)}/videos/step_000125000_run.mp4") == 403

@@ -1,14 +1,17 @@
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from atari_dqn.machine.hardware import (
+    Gpu,
     Hardware,
     allocated_bytes,
     cpu_flags,
     cpu_model,
     disk_free_bytes,
+    find_gpus,
     find_hardware,
     shared_memory_free_bytes,
 )
@@ -62,6 +65,31 @@ def test_this_machine_is_described(tmp_path: Path) -> None:
     hardware = find_hardware(tmp_path)
     assert 1 <= hardware.cores_usable <= hardware.cores_logical
     assert 0 < hardware.memory_available_bytes <= hardware.memory_bytes
+
+
+def test_a_full_gpu_is_found_without_free_memory_and_the_others_with_theirs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class FakeCuda:
+        """Two GPUs, of which the first has no memory left for a context."""
+
+        def device_count(self) -> int:
+            return 2
+
+        def get_device_properties(self, index: int) -> SimpleNamespace:
+            return SimpleNamespace(name=f"GPU {index}", total_memory=24_000, major=8, minor=9)
+
+        def mem_get_info(self, index: int) -> tuple[int, int]:
+            if index == 0:
+                raise RuntimeError("CUDA error: out of memory")
+            return 20_000, 24_000
+
+    monkeypatch.setattr("atari_dqn.machine.hardware.may_have_gpus", lambda: True)
+    monkeypatch.setattr("torch.cuda", FakeCuda())
+    assert find_gpus() == (
+        Gpu(name="GPU 0", memory_bytes=24_000, memory_free_bytes=0, capability=(8, 9)),
+        Gpu(name="GPU 1", memory_bytes=24_000, memory_free_bytes=20_000, capability=(8, 9)),
+    )
 
 
 def test_file_with_two_hard_links_takes_its_disk_space_once(tmp_path: Path) -> None:

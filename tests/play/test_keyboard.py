@@ -60,6 +60,31 @@ def test_other_keys_are_commands() -> None:
 
 
 @pytest.mark.parametrize(
+    "sequence", ["\x1bOQ", "\x1b[12~", "\x1b[1;2D", "\x1b[[A", "\x1b[3;5~", "\x1b[200~"],
+    ids=["F2", "F2 of a console", "Shift-Left", "F1 of Linux", "Ctrl-Delete", "paste"],
+)  # fmt: skip
+def test_a_key_without_a_meaning_neither_moves_nor_commands(sequence: str) -> None:
+    typist = Typist()
+    assert typist.held_after(sequence) == set()
+    assert typist.keyboard.commands == []
+
+
+@pytest.mark.parametrize("cut", [1, 2])
+def test_a_sequence_that_is_read_in_two_parts_is_one_key(cut: int) -> None:
+    typist = Typist()
+    assert typist.held_after("\x1b[A"[:cut]) == set()
+    assert typist.held_after("\x1b[A"[cut:]) == {"up"}
+    assert typist.keyboard.commands == []
+
+
+def test_a_letter_after_escape_is_a_command() -> None:
+    typist = Typist()
+    typist.held_after("\x1b")
+    typist.held_after("q")
+    assert typist.keyboard.commands == ["q"]
+
+
+@pytest.mark.parametrize(
     ("held", "action"),
     [
         (set(), "noop"),

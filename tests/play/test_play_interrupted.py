@@ -155,3 +155,32 @@ def test_ctrl_z_gives_the_terminal_back_until_the_games_go_on(tmp_path: Path) ->
         shown.read_until(b"ended 0")
     found = re.findall(rb"\[\?1049[hl]|[ -]icanon|stopped\r|ended 0", shown.text)
     assert found == [OPEN, CLOSE, b" icanon", b"stopped\r", OPEN, CLOSE, b"ended 0"]
+
+
+@pytest.mark.slow
+def test_ctrl_backslash_ends_the_games_and_leaves_the_terminal_as_it_was(tmp_path: Path) -> None:
+    script = 'ulimit -c 0; set -m; "$@"; code=$?; stty -a; echo ended $code'
+    shell = ("setsid", "--ctty", "bash", "-c", script, "bash")
+    with Shown([*shell, *DQN], tmp_path) as shown:
+        shown.read_until(PICTURE)
+        shown.type(b"\x1c")
+        shown.read_until(b"ended 131")
+    found = re.findall(rb"\[\?1049[hl]|[ -]icanon|ended 131", shown.text)
+    assert found == [OPEN, CLOSE, b" icanon", b"ended 131"]
+
+
+BACKGROUND = 'set -m; "$@"; bg; until jobs -s | grep -q .; do sleep 0.05; done; stty -a; echo stopped; fg'
+
+
+@pytest.mark.slow
+def test_games_in_the_background_wait_for_the_foreground(tmp_path: Path) -> None:
+    shell = ("setsid", "--ctty", "bash", "-c", BACKGROUND, "bash")
+    with Shown([*shell, *DQN], tmp_path) as shown:
+        shown.read_until(PICTURE)
+        shown.type(b"\x1a")
+        shown.read_until(b"stopped\r\n")
+        shown.read_until(PICTURE)
+        shown.type(b"q")
+        shown.read_until(b"no game was finished")
+    found = re.findall(rb"\[\?1049[hl]|[ -]icanon|stopped\r", shown.text)
+    assert found == [OPEN, CLOSE, b" icanon", b"stopped\r", OPEN, CLOSE]

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import av
 import numpy as np
@@ -17,9 +18,10 @@ from atari_dqn.cli import main
 from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.evaluation.evaluate import evaluate
 from atari_dqn.evaluation.frozen_agent import load_frozen
+from atari_dqn.record import saliency as saliency_module
 from atari_dqn.record import video as video_module
 from atari_dqn.record.checkpoint_recording import record_checkpoint
-from atari_dqn.record.playback import playback
+from atari_dqn.record.playback import PlaybackStep, playback
 from atari_dqn.record.recording import (
     Recording,
     VideoOptions,
@@ -183,6 +185,29 @@ def test_saliency_is_greatest_where_a_change_matters(catch: Path) -> None:
     assert saliency.dtype == np.uint8
     assert saliency.max() == 255
     assert saliency.shape[1:] == (7, 7)
+
+
+def test_saliency_is_computed_while_the_game_is_played_back(
+    catch: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recording, network = recorded(catch), load_frozen(catch, CPU).network
+    held: list[int] = []
+    played: list[int] = []
+
+    def counted(*arguments: Any) -> Iterator[PlaybackStep]:
+        for step in playback(*arguments):
+            played.append(step.step)
+            yield step
+
+    monkeypatch.setattr(saliency_module, "playback", counted)
+    saliency_module.saliency_of(
+        recording,
+        recording.games[0],
+        network,
+        on_progress=lambda done, total: held.append(len(played) - done),
+    )
+    assert len(held) > 3
+    assert set(held) == {1}
 
 
 def test_game_that_comes_out_otherwise_is_not_shown(catch: Path, tmp_path: Path) -> None:

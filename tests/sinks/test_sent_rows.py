@@ -2,6 +2,9 @@
 
 from pathlib import Path
 
+import pytest
+
+from atari_dqn.errors import DamagedError
 from atari_dqn.telemetry.events import Notice, Row
 from atari_dqn.telemetry.sinks.sent_rows import SentRows
 from atari_dqn.telemetry.sinks.service_sink import ServiceSink
@@ -98,3 +101,10 @@ def test_rows_before_an_inexact_resume_stay_sent(tmp_path: Path) -> None:
     frames_sent(path, *(row("train_log", step) for step in (10, 20, 30)))
     frames_sent(path, notice("inexact", 15))
     assert frames_sent(path, row("train_log", 10), row("train_log", 20)) == [80]
+
+
+@pytest.mark.parametrize("text", ["", "[1]", '{"run_id": 7}', '{"last_steps": {"a": "b"}}', '{"run_id": "a'])
+def test_a_damaged_file_is_named_with_the_remedy(tmp_path: Path, text: str) -> None:
+    (tmp_path / "wandb.json").write_text(text)
+    with pytest.raises(DamagedError, match=r"wandb\.json: .*; without the file, every row is sent"):
+        SentRows(tmp_path / "wandb.json")

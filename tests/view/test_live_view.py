@@ -4,6 +4,7 @@ import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from atari_dqn.compare.reference.agents import subject_of
 from atari_dqn.spec.loader import load_spec
 from atari_dqn.telemetry.columns import TABLES
 from atari_dqn.telemetry.events import GATES, Event, GateChanged, GateState, Notice, Progress, Row
-from atari_dqn.view.live import LiveView, suits_live_view
+from atari_dqn.view.live import LiveView
 from atari_dqn.view.panels import fitting, sparkline
 
 MakeRow = Callable[..., Row]
@@ -93,9 +94,17 @@ def test_evaluation_is_shown(screen: Screen, row: MakeRow) -> None:
 
 
 def test_published_score_is_shown_with_the_last_evaluation(screen: Screen, row: MakeRow) -> None:
+    text = screen(row("eval_log", env_frames=5_000_000, mean_return=12.0))
+    assert "published -11.9 (-14.1 to -10.0)" in text
+    assert "above, nnabla-rl, DQN and Double DQN" in text
+
+
+def test_published_mean_of_several_evaluations_says_so_and_gives_no_verdict(
+    screen: Screen, row: MakeRow
+) -> None:
     text = screen(row("eval_log", env_frames=10_000_000, mean_return=12.0))
-    assert "published 5.3 (0.1 to 11.8) above" in text
-    assert "nnabla-rl, DQN and Double DQN" in text
+    assert "≠ mean over 8M to 12M frames" in text
+    assert "above" not in text
 
 
 def test_score_between_two_published_ones_is_called_interpolated(screen: Screen, row: MakeRow) -> None:
@@ -233,18 +242,6 @@ def test_view_without_an_event_leaves_nothing() -> None:
     assert terminal.file.getvalue().split("\x1b[?1049l")[-1].replace("\x1b[?25h", "") == ""
 
 
-@pytest.mark.parametrize(
-    ("terminal", "encoding", "suits"),
-    [(True, "utf-8", True), (False, "utf-8", False), (True, "ascii", False)],
-)
-def test_live_view_is_for_terminals_that_know_more_than_ascii(
-    monkeypatch: pytest.MonkeyPatch, terminal: bool, encoding: str, suits: bool
-) -> None:
-    monkeypatch.setenv("TERM", "xterm")
-    stream = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
-    assert suits_live_view(Console(file=stream, force_terminal=terminal)) is suits
-
-
 def test_sparkline_spans_lowest_to_highest_and_leaves_gaps() -> None:
     assert sparkline([0.0, 1.0, math.nan, 2.0], width=4) == "▁▅ █"
 
@@ -356,3 +353,47 @@ def test_actors_without_room_are_counted(screen: Screen) -> None:
 @pytest.mark.parametrize("changes", [{"state": "[/]"}, {"state": "[link=x]"}, {"lag_updates": "many"}])
 def test_a_damaged_report_of_actors_does_not_end_the_view(screen: Screen, changes: dict[str, str]) -> None:
     assert "saved step 1" in screen(actors_report(2, **changes), SAVED, height=40)
+
+
+def test_a_row_of_a_table_without_increasing_frames_does_not_end_the_view(
+    screen: Screen, period: MakePeriod
+) -> None:
+    rows = [*period(1, elapsed_seconds=4.0), *period(2, elapsed_seconds=8.0)]
+    assert "- left" in screen(*(replace(row, values=row.values | {"env_frames": 4_000}) for row in rows))
+
+
+@pytest.mark.parametrize("height", [23, 19, 16, 12, 10])
+def test_every_gate_is_shown_on_a_terminal_with_few_lines(screen: Screen, height: int) -> None:
+    drawn = screen(gate("disk", "warned"), gate("loss", "tripped"), gate("actions", "warned"), height=height)
+    assert all(mark in drawn for mark in ("▲ disk", "✖ loss", "▲ actions"))
+    assert len(drawn.splitlines()) == height
+
+
+@pytest.mark.parametrize("height", [23, 19])
+def test_learning_is_shown_on_a_terminal_with_few_lines(
+    screen: Screen, period: MakePeriod, height: int
+) -> None:
+    assert "0.012" in screen(*period(1_000, elapsed_seconds=4.0, loss=0.0123), height=height)
+
+
+def test_a_path_in_a_notice_is_shown_whole(screen: Screen) -> None:
+    path = "outputs/a_folder_with_a_long_name/pong_quick_seed1/checkpoints/step_000125000"
+    drawn = screen(Notice(kind="checkpoint", step=1, env_frames=4, message=f"saved {path}"), height=30)
+    notices = "".join(line.split("│")[1].strip() for line in drawn.splitlines()[18:-1])
+    assert path in notices.replace("checkpoint  saved", "")
+
+
+def test_scores_of_seven_digits_and_fast_updates_are_whole_at_80_columns(
+    screen: Screen, row: MakeRow, period: MakePeriod
+) -> None:
+    rows = [
+        replace(each, values=each.values | {"updates_per_second": 12_345.0})
+        if each.table == "throughput_log" else each
+        for each in period(1_000, elapsed_seconds=4.0)
+    ]  # fmt: skip
+    large = {"env_frames": 5e7, "mean_return": 1_234_567.0, "std_return": 123_456.0, "frame_caps": 1}
+    scores = row("eval_log", **large, eval_type="final")
+    drawn = screen(*rows, scores)
+    assert "1.23M† 123k 0a1b2c3d" in " ".join(drawn.split())
+    assert "updates/s  12.3k" in drawn
+    assert "…" not in drawn.replace("≠", "").split("published")[0]

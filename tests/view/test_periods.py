@@ -52,3 +52,11 @@ def test_no_time_is_left_past_the_budget() -> None:
     remaining.add(record(1000, 5.0))
     remaining.add(record(2000, 15.0))
     assert remaining.seconds() == 0.0
+
+
+@pytest.mark.parametrize("frames", [1000.0, 900.0, float("nan")])
+def test_time_left_is_unknown_where_frames_do_not_increase(frames: float) -> None:
+    remaining = RemainingTime(10_000)
+    remaining.add(record(1000, 5.0))
+    remaining.add(record(frames, 15.0))
+    assert remaining.seconds() is None

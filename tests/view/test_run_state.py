@@ -1,5 +1,6 @@
 """The present state of a run, in lines and as a row of a table."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -68,3 +69,41 @@ def test_rolling_return_of_a_mix_of_epsilon_is_marked_in_the_table_of_runs(mixed
     text = captured.get()
     assert " 7.0 ε " in text
     assert "ε: training returns of environments with different ε, no score" in text
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> dict[Path, RunStatus]:
+    """Thirty runs, of which the last two have failed, with long names and large scores."""
+    found = {}
+    for seed in range(30):
+        path = tmp_path / f"phoenix_trackB_seed{seed:02}"
+        make_run(path, [68_205.0, 1_234_567.0], frame_caps=(1, 1))
+        kind = "failed" if seed >= 28 else "finished"
+        record = {"kind": kind, "step": 1, "env_frames": 4, "message": "", "data": {}}
+        with (path / "events.jsonl").open("a") as file:
+            file.write(json.dumps(record) + "\n")
+        found[path] = RunStatus(path)
+        found[path].refresh()
+    return found
+
+
+def test_many_runs_in_a_terminal_are_cut_to_its_height_with_the_failed_ones_first(
+    runs: dict[Path, RunStatus],
+) -> None:
+    console = Console(width=80)
+    with console.capture() as captured:
+        console.print(summary_table(runs, columns=80, lines=12))
+    lines = [line.strip() for line in captured.get().splitlines() if line.strip()]
+    assert len(captured.get().splitlines()) < 12
+    assert [line.split()[0] for line in lines[2:4]] == ["phoenix_trackB_seed28", "phoenix_trackB_seed29"]
+    assert lines[-1] == "and 24 more"
+
+
+def test_names_and_scores_in_the_table_of_runs_are_whole_at_80_columns(runs: dict[Path, RunStatus]) -> None:
+    runs = dict(list(runs.items())[-1:])
+    console = Console(width=80)
+    with console.capture() as captured:
+        console.print(summary_table(runs, columns=80))
+    line = captured.get().splitlines()[3]
+    assert line.lstrip().startswith("phoenix_trackB_seed29 ")
+    assert line.split()[-2:] == ["1.23M†", "1.23M†"]

@@ -39,3 +39,22 @@ def test_in_a_terminal_the_screen_is_drawn_with_its_size_and_the_reports_below()
     assert sizes[-1] == (40, 9)
     last = output.getvalue().rpartition("title")[2]
     assert last.index("a line") < last.index("something happened")
+
+
+def test_a_long_report_is_whole_and_its_lines_are_counted():
+    console = Console(file=io.StringIO(), force_terminal=True, width=40, height=10)
+    sizes: list[tuple[int, int]] = []
+
+    def screen(columns: int, rows: int) -> list[str]:
+        sizes.append((columns, rows))
+        return ["title", "a line"]
+
+    view = LiveTextView(screen, console)
+    sentence = "trial 12 failed: the run was killed by SIGKILL, perhaps for its memory"
+    view.report(sentence)
+    page = Console(file=io.StringIO(), width=40, height=10)
+    page.print(view._drawn())
+    view.close()
+    assert isinstance(page.file, io.StringIO)
+    assert sentence in " ".join(page.file.getvalue().split())
+    assert sizes[-1] == (40, 8)

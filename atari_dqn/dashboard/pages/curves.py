@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from functools import partial
 
 from nicegui import ui
 
 from atari_dqn.dashboard.figures import Figure, Trace, figure, line, shaded
-from atari_dqn.dashboard.layout import by_name, page_layout, run_select
+from atari_dqn.dashboard.layout import FAULT, by_name, page_layout, run_select
 from atari_dqn.dashboard.library import Library, RunEntry
 from atari_dqn.dashboard.series import Axis, Values, band, series, smoothed, thinned
+from atari_dqn.run.tailing.isolation import Unreadable, attempt
 from atari_dqn.telemetry.columns import TABLES
 
 _AXES: dict[Axis, str] = {"frames": "emulator frames", "steps": "agent steps", "hours": "hours"}
@@ -49,29 +51,43 @@ def curves_page(library: Library) -> None:
                 .props("label aria-label=smoothing")
                 .classes("w-64 smoothing")
             )
-        plot = ui.plotly(_figure(by_name(runs, selected.value), _FIRST, "frames", 1, in_bands=False))
-        plot.classes("w-full h-[32rem]")
+        plot = ui.plotly({}).classes("w-full h-[32rem]")
+        faults = ui.column().classes("gap-0")
 
         def redraw() -> None:
             picked = by_name(runs, selected.value)
-            plot.update_figure(
-                _figure(picked, metric.value, axis.value, int(window.value), in_bands=seeds.value)
+            drawn, unread = curves_figure(
+                picked, metric.value, axis.value, int(window.value), in_bands=seeds.value
             )
+            plot.update_figure(drawn)
+            faults.clear()
+            with faults:
+                for reason in unread:
+                    ui.label(reason).classes(FAULT)
 
+        redraw()
         for field in (selected, metric, axis, seeds):
             field.on_value_change(redraw)
         window.on("change", redraw)
 
 
-def _figure(runs: list[RunEntry], metric: str, axis: Axis, window: int, *, in_bands: bool) -> Figure:
+def curves_figure(
+    runs: list[RunEntry], metric: str, axis: Axis, window: int, *, in_bands: bool
+) -> tuple[Figure, list[str]]:
+    """Draw a metric of runs; return the figure, and why runs are not in it."""
     table, column, unit = METRICS[metric]
-    lines = {}
+    lines, unread = {}, []
     for run in runs:
-        x, y = series(run, table, column, axis)
-        if len(x):
-            lines[_name(run, table, column)] = (run, (x, smoothed(y, window)))
+        found = attempt(partial(series, run, table, column, axis))
+        if isinstance(found, Unreadable):
+            unread.append(f"{run.name}: {found.reason}")
+        elif len(found[0]):
+            lines[_name(run, table, column)] = (run, (found[0], smoothed(found[1], window)))
     traces = _bands(lines) if in_bands else _lines(lines)
-    return figure(traces, x=_AXES[axis], y=f"{column} ({unit})")
+    drawn = figure(traces, x=_AXES[axis], y=f"{column} ({unit})")
+    if unread:
+        drawn["layout"]["annotations"] = []  # not "no values yet": the reason is given
+    return drawn, unread
 
 
 def _name(run: RunEntry, table: str, column: str) -> str:

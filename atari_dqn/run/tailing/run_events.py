@@ -14,14 +14,19 @@ import msgspec
 from atari_dqn.errors import DamagedError
 from atari_dqn.formatting import printable
 from atari_dqn.run.tailing.growing_file import GrowingFile
+from atari_dqn.run.tailing.highest import highest
 from atari_dqn.run.tailing.isolation import decoder_message
 from atari_dqn.telemetry.columns import FORMER_NAMES, TABLES, column_names
-from atari_dqn.telemetry.events import GATES, Event, GateChanged, GateState, Notice, Row, Value
+from atari_dqn.telemetry.events import ACTORS, GATES, Event, GateChanged, GateState, Notice, Row, Value
 
-_LATEST_BYTES = 16_384
+LATEST_BYTES = 16_384
+"""The end of a table that has its latest row."""
+RECENT_BYTES = 131_072
+"""The end of a table that has more periods than a view shows."""
+_ACTORS = f'"kind": "{ACTORS}"'.encode()
 _WORDS = {column.name for table in TABLES.values() for column in table if column.is_text}
 _LONGEST_WORD = 100
-_COUNTS = ("step", "env_frames")
+_COUNTS = ("step", "env_frames", "episode_number")
 _COUNT = re.compile(r"\d{1,15}", re.ASCII)
 _NUMBER = re.compile(r"-?(\d{1,24}(\.\d{1,24})?(e[+-]?\d{1,3})?|inf|nan)", re.ASCII)
 
@@ -51,18 +56,19 @@ class RunEvents:
 
     Invalid rows and lines, which a crash of the machine leaves, are left out and counted, and the first one
     is described. Raise `DamagedError` for a table with an invalid header and for a file that is not regular.
-    With `latest` long tables except eval_log are read from near their end.
+    Of the reports of actors each call returns the latest alone. With `last_bytes`, tables that are much
+    longer are read from near their end, except eval_log; with `best_episode`, the row of the highest return
+    in train_log comes before them.
     """
 
-    def __init__(self, run: Path, *, latest: bool = False) -> None:
+    def __init__(self, run: Path, *, last_bytes: int | None = None, best_episode: bool = False) -> None:
         self._tables = {
-            name: GrowingFile(
-                run / f"{name}.csv", last_bytes=_LATEST_BYTES if latest and name != "eval_log" else None
-            )
+            name: GrowingFile(run / f"{name}.csv", last_bytes=None if name == "eval_log" else last_bytes)
             for name in TABLES
         }
+        self._best_is_due = best_episode
         self._headers: dict[str, list[str]] = {}
-        self._log = GrowingFile(run / "events.jsonl")
+        self._log = GrowingFile(run / "events.jsonl", superseded=_ACTORS)
         self.unreadable_lines = 0
         self.first_unreadable = ""
         """Description of the first line that was left out."""
@@ -74,6 +80,10 @@ class RunEvents:
         if log_lines is None or any(new is None for new in lines.values()):
             return None
         rows = [row for name, new in lines.items() for row in self._rows(name, new or [])]
+        if self._best_is_due and "train_log" in self._headers:
+            self._best_is_due = False
+            file, returns = self._tables["train_log"], self._headers["train_log"].index("episode_return")
+            rows += self._rows("train_log", highest(file.path, file.skipped, returns))
         notices = list(self._notices(log_lines))
         found: list[tuple[int, Event]] = [*((_step(row), row) for row in rows), *_with_steps(notices)]
         return [event for _, event in sorted(found, key=itemgetter(0))]

@@ -14,7 +14,7 @@ from atari_dqn.formatting import printable
 from atari_dqn.run.lock import LOCK
 from atari_dqn.run.tailing.identity import identity_of
 from atari_dqn.run.tailing.isolation import Unreadable, attempt
-from atari_dqn.run.tailing.run_events import RunEvents
+from atari_dqn.run.tailing.run_events import LATEST_BYTES, RunEvents
 from atari_dqn.telemetry.alerts import Alerts
 from atari_dqn.telemetry.events import ACTORS, ENDINGS, Event, GateChanged, Notice, Row
 
@@ -106,7 +106,7 @@ class RunStatus:
         return [f"{gate} {state}" for gate, state in self.gates.items() if state not in ("ok", "watching")]
 
     def _begin(self) -> None:
-        self._events = RunEvents(self.run, latest=True)
+        self._events = RunEvents(self.run, last_bytes=LATEST_BYTES)
         self._ending, self._has_events, self._raised_frames, self._noticed_frames = "", False, 0, 0
         self.latest: dict[str, Mapping[str, Any]] = {}
         """The last row of each table."""

@@ -6,11 +6,21 @@ place; these are sent, and the service keeps the earlier ones too.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
-from atari_dqn.files.atomic import write_json_atomically
+import msgspec
+
+from atari_dqn.errors import DamagedError
+from atari_dqn.files.atomic import exists, write_json_atomically
+from atari_dqn.files.documents import checked, read_json
 from atari_dqn.telemetry.events import Row
+
+
+class _State(msgspec.Struct):
+    """The contents of the file."""
+
+    run_id: str | None = None
+    last_steps: dict[str, int] = msgspec.field(default_factory=dict)
 
 
 class SentRows:
@@ -18,9 +28,9 @@ class SentRows:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        state = json.loads(path.read_bytes()) if path.exists() else {}
-        self.run_id: str | None = state.get("run_id")
-        self._before: dict[str, int] = state.get("last_steps", {})
+        state = _read(path) if exists(path) else _State()
+        self.run_id = state.run_id
+        self._before = state.last_steps
         self._last = dict(self._before)
 
     def begin(self, run_id: str) -> None:
@@ -44,3 +54,11 @@ class SentRows:
     def save(self) -> None:
         """Write the file."""
         write_json_atomically(self._path, {"run_id": self.run_id, "last_steps": self._last})
+
+
+def _read(path: Path) -> _State:
+    try:
+        return checked(path, read_json(path), _State)
+    except DamagedError as error:
+        remedy = "without the file, every row is sent to a new run of the service"
+        raise DamagedError(f"{error}; {remedy}") from error
