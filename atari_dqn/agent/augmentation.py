@@ -20,7 +20,7 @@ Augment = Callable[[Any, torch.Generator], Any]
 """Transforms a sampled minibatch before the loss is computed."""
 
 
-def unchanged(batch: Any, _: torch.Generator) -> Any:
+def not_augmented(batch: Any, _: torch.Generator) -> Any:
     """Return the minibatch as it is."""
     return batch
 

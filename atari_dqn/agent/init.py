@@ -1,9 +1,9 @@
-"""Initial weights: the initializer is a key of the spec; the gain is √2 before a ReLU, 1 in the head."""
+"""Initial weights: the initializer is a key of the spec; the gain is √2 before a ReLU, otherwise 1."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -13,6 +13,7 @@ from atari_dqn.agent.noisy import NoisyLinear
 from atari_dqn.agent.spectral import SpectralConv2d
 
 RELU_GAIN = math.sqrt(2.0)
+Layer = nn.Conv2d | nn.Linear
 
 
 def _uniform(layer: nn.Module, bound: float, generator: torch.Generator) -> None:
@@ -26,55 +27,56 @@ def _fill(parameter: Tensor, values: Tensor) -> None:
     parameter.copy_(values)
 
 
-def fan_in_uniform(layer: nn.Conv2d | nn.Linear, gain: float, generator: torch.Generator) -> None:
+def fan_in_uniform(layer: Layer, gain: float, generator: torch.Generator, streams: int) -> None:
     """Draw weights and biases from U(±1/√fan_in), as DeepMind's Lua code does; the gain is not used."""
-    del gain
+    del gain, streams  # every stream has the same fan_in
     _uniform(layer, 1 / math.sqrt(layer.weight[0].numel()), generator)
 
 
-def he_uniform(layer: nn.Conv2d | nn.Linear, gain: float, generator: torch.Generator) -> None:
+def he_uniform(layer: Layer, gain: float, generator: torch.Generator, streams: int) -> None:
     """Draw weights from U(±gain·√(3/fan_in)), which keeps the variance; biases are 0. He et al. (2015)."""
+    del streams  # every stream has the same fan_in
     _uniform(layer, gain * math.sqrt(3 / layer.weight[0].numel()), generator)
     _zero_bias(layer)
 
 
-def xavier_uniform(layer: nn.Conv2d | nn.Linear, gain: float, generator: torch.Generator) -> None:
+def xavier_uniform(layer: Layer, gain: float, generator: torch.Generator, streams: int) -> None:
     """Draw weights from U(±√(6 / (fan_in + fan_out))); biases are 0 and the gain is not used.
 
     Glorot & Bengio (2010). A convolution's fan_out is its filters times its kernel's pixels.
     """
     del gain
-    fan_out = layer.weight.numel() // layer.weight.shape[1]
+    fan_out = layer.weight.numel() // layer.weight.shape[1] // streams
     _uniform(layer, math.sqrt(6 / (layer.weight[0].numel() + fan_out)), generator)
     _zero_bias(layer)
 
 
-def orthogonal(layer: nn.Conv2d | nn.Linear, gain: float, generator: torch.Generator) -> None:
-    """Draw an orthogonal matrix times the gain; biases are 0. Saxe et al. (2014)."""
-    weight = torch.empty(layer.weight.shape)
-    _fill(layer.weight, nn.init.orthogonal_(weight, gain, generator=generator))
+def orthogonal(layer: Layer, gain: float, generator: torch.Generator, streams: int) -> None:
+    """Draw an orthogonal matrix times the gain for each stream; biases are 0. Saxe et al. (2014)."""
+    empty = torch.empty(layer.weight.shape).chunk(streams)
+    _fill(layer.weight, torch.cat([nn.init.orthogonal_(part, gain, generator=generator) for part in empty]))
     _zero_bias(layer)
 
 
-def _zero_bias(layer: nn.Conv2d | nn.Linear) -> None:
+def _zero_bias(layer: Layer) -> None:
     if layer.bias is not None:
         nn.init.zeros_(layer.bias)
 
 
-Initializer = Callable[[nn.Conv2d | nn.Linear, float, torch.Generator], None]
-INITIALIZERS: dict[str, Initializer] = {
-    make.__name__: make for make in (fan_in_uniform, he_uniform, xavier_uniform, orthogonal)
-}
+INITIALIZERS = {make.__name__: make for make in (fan_in_uniform, he_uniform, xavier_uniform, orthogonal)}
 
 
 def initialize(network: QNetwork, *, init: str, generator: torch.Generator) -> None:
     """Draw all weights of a network from `generator`, in the order of its layers."""
-    fill = INITIALIZERS[init]
-    for part, gain in (*((part, RELU_GAIN) for part in network.encoder_parts), (network.head, 1.0)):
+    alone, joint = (partial(INITIALIZERS[init], streams=count) for count in (1, network.head.streams))
+    encoder = ((part, RELU_GAIN if has_relu else 1.0) for part, has_relu in network.encoder_parts)
+    for part, gain in (*encoder, (network.head, 1.0)):
         for layer in part.modules():
             if isinstance(layer, NoisyLinear):
                 layer.initialize(generator)
             elif isinstance(layer, nn.Conv2d | nn.Linear):
+                # the hidden layers of a head's streams are one layer, in which each has its own distribution
+                fill = joint if layer in network.hidden_layer.modules() else alone
                 fill(layer, gain, generator)
             if isinstance(layer, SpectralConv2d):
                 layer.decompose()

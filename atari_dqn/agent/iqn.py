@@ -41,9 +41,9 @@ class ImplicitQuantileNetwork(QNetwork):
         self.register_buffer("frequencies", pi * torch.arange(EMBEDDING_COSINES), persistent=False)
 
     @property
-    def encoder_parts(self) -> tuple[nn.Module, ...]:
-        """The modules in front of the head."""
-        return (self.torso, self.embedding)
+    def encoder_parts(self) -> tuple[tuple[nn.Module, bool], ...]:
+        """The modules in front of the head, and whether their layers have a ReLU."""
+        return (self.torso, True), (self.embedding, True)
 
     def distribution(
         self, frames: Frames, rng: Rng | None = None, *, num_quantiles: int | None = None, noise_rows: int = 1

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from atari_dqn.agent.augmentation import Augment, unchanged
+from atari_dqn.agent.augmentation import Augment, not_augmented
 from atari_dqn.agent.losses import LOSS_METRICS, LossFn, LossOutput
 from atari_dqn.agent.network import QNetwork
 from atari_dqn.agent.upkeep import Upkeep, averages_of, move_towards
@@ -60,7 +60,7 @@ class Learner:
         max_grad_norm: float,
         target_period_updates: int,
         generator: torch.Generator,
-        augment: Augment = unchanged,
+        augment: Augment = not_augmented,
         target_rate: float = 1.0,
         upkeep: Sequence[Upkeep] = (),
         after_step: Callable[[], None] = nothing,

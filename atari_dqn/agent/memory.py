@@ -123,9 +123,17 @@ class RecurrentQNetwork(QNetwork):
         self.num_actions, self.has_inputs = num_actions, has_inputs
 
     @property
-    def encoder_parts(self) -> tuple[nn.Module, ...]:
-        """The modules in front of the head; `Memory.initialize` draws the weights of the memory."""
-        return (self.torso, self.hidden)
+    def encoder_parts(self) -> tuple[tuple[nn.Module, bool], ...]:
+        """The modules in front of the head but the memory, and whether their layers have a ReLU.
+
+        `Memory.initialize` draws the weights of the memory.
+        """
+        return (self.torso, True), (self.hidden, True)
+
+    @property
+    def hidden_layer(self) -> nn.Module:
+        """The module with the hidden layers of the head's streams, which are computed as one layer."""
+        return self.hidden
 
     def features(self, frames: Tensor) -> Tensor:
         """Raise an AssertionError: without the state there are no features."""

@@ -33,9 +33,14 @@ class QNetwork(nn.Module):
         self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
     @property
-    def encoder_parts(self) -> tuple[nn.Module, ...]:
-        """The modules in front of the head."""
-        return (self.torso,)
+    def encoder_parts(self) -> tuple[tuple[nn.Module, bool], ...]:
+        """The modules in front of the head, and whether their layers have a ReLU."""
+        return ((self.torso, True),)
+
+    @property
+    def hidden_layer(self) -> nn.Module:
+        """The module with the hidden layers of the head's streams, which are computed as one layer."""
+        return self.torso.hidden
 
     def forward(self, frames: Frames, rng: Rng | None = None) -> Float[Tensor, "B A"]:
         """Compute the q-values of stacked frames, each stack under its own noise."""

@@ -1,4 +1,4 @@
-"""Optimizers: DeepMind's RMSProp, and factories for it and for PyTorch's."""
+"""Optimizers: the two forms of centred RMSProp, and factories for them and for PyTorch's optimizers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.optim import Adam, Optimizer, RAdam, RMSprop
 
 from atari_dqn.agent.weight_decay import DecayedAdam
@@ -60,6 +60,41 @@ class DeepMindRMSProp(Optimizer):
                 weight.addcdiv_(d, root, value=-group["lr"])
 
 
+class CentredRMSProp(RMSprop):
+    """PyTorch's centred RMSProp, except that the number under the root is never negative.
+
+        n ← α n + (1 − α) d²    g ← α g + (1 − α) d    b ← μ b + d / (√max(0, n − g²) + ε)    w ← w − η b
+
+    d is the gradient. `torch.optim.RMSprop` takes the root of n − g² itself. Where a gradient hardly changes,
+    rounding makes this variance negative, and the weight becomes NaN. The state is that of PyTorch's.
+    """
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
+        """Update every parameter that has a gradient."""
+        assert closure is None, "closures are not supported"
+        for group in self.param_groups:
+            lists: list[list[Tensor]] = [[] for _ in range(6)]
+            self._init_group(group, *lists)  # type: ignore[no-untyped-call]
+            w, d, n, b, g, steps = lists
+            if not w:
+                continue
+            torch._foreach_add_(steps, 1)
+            torch._foreach_mul_(n, group["alpha"])
+            torch._foreach_addcmul_(n, d, d, value=1 - group["alpha"])
+            torch._foreach_lerp_(g, d, 1 - group["alpha"])
+            root = torch._foreach_addcmul(n, g, g, value=-1)
+            torch._foreach_clamp_min_(root, 0)
+            torch._foreach_sqrt_(root)
+            torch._foreach_add_(root, group["eps"])
+            if b:
+                torch._foreach_mul_(b, group["momentum"])
+                torch._foreach_addcdiv_(b, d, root)
+                torch._foreach_add_(w, b, alpha=-group["lr"])
+            else:
+                torch._foreach_addcdiv_(w, d, root, value=-group["lr"])
+
+
 def deepmind_rmsprop(parameters: Iterable[nn.Parameter], **values: float) -> Optimizer:
     """Make DeepMind's RMSProp; `epsilon` is added inside the root."""
     return DeepMindRMSProp(
@@ -106,7 +141,7 @@ def _with_moments(
 def torch_rmsprop(parameters: Iterable[nn.Parameter], **values: float) -> Optimizer:
     """Make PyTorch's centred RMSProp; `epsilon` is added outside the root."""
     weights = list(parameters)
-    return RMSprop(
+    return CentredRMSProp(
         weights,
         lr=values["learning_rate"],
         alpha=values["smoothing"],

@@ -63,7 +63,10 @@ class ReDo:
             return
         units = activations(self._plain_copy(updates), self.frames(updates).cpu())
         fresh = self.fresh(updates)
-        masks = [dormant_units(layer, self.threshold) for layer in units]
+        *convolutions, hidden = units
+        streams = hidden.chunk(self.online.head.streams, dim=1)  # the hidden layers of a head are one layer
+        masks = [dormant_units(layer, self.threshold) for layer in convolutions]
+        masks.append(torch.cat([dormant_units(layer, self.threshold) for layer in streams]))
         incoming = [_incoming(self.online, fresh, number, dormant) for number, dormant in enumerate(masks)]
         outgoing = [_outgoing(self.online, number, dormant) for number, dormant in enumerate(masks)]
         for weight, index, values in chain(*incoming, *outgoing):

@@ -83,9 +83,9 @@ class SelfPredictiveNetwork(QNetwork):
         self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
     @property
-    def encoder_parts(self) -> tuple[nn.Module, ...]:
-        """The modules in front of the head, and those of the auxiliary loss."""
-        return (self.torso, self.transition, self.prediction)
+    def encoder_parts(self) -> tuple[tuple[nn.Module, bool], ...]:
+        """The modules in front of the head and of the loss, and whether their layers have a ReLU."""
+        return (self.torso, True), (self.transition, True), (self.prediction, False)
 
     def features(self, frames: Frames) -> Float[Tensor, "B D"]:
         """Compute the hidden units of stacked frames."""

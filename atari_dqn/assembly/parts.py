@@ -9,7 +9,7 @@ from functools import partial
 import torch
 
 from atari_dqn.agent.actor import Actor
-from atari_dqn.agent.augmentation import Augment, RandomShifts, unchanged
+from atari_dqn.agent.augmentation import Augment, RandomShifts, not_augmented
 from atari_dqn.agent.diagnostics import Diagnostics, SequenceDiagnostics, TransitionDiagnostics
 from atari_dqn.agent.heads import DuelingHead, Head, LinearHead, SharedDuelingHead
 from atari_dqn.agent.init import initialize
@@ -32,14 +32,14 @@ from atari_dqn.assembly.data_efficient_parts import (
     self_predictive,
     upkeep,
 )
-from atari_dqn.assembly.registries import LOSSES, NETWORKS, OPTIMIZERS
+from atari_dqn.assembly.registries import LOSSES, OPTIMIZERS
 from atari_dqn.assembly.sequence_parts import (
     has_sequences,
     make_unroll,
     recurrent_network,
     sequence_loss,
-    torso_settings,
 )
+from atari_dqn.assembly.torso import make_torso
 from atari_dqn.machine.denormals import flush_denormals
 from atari_dqn.rng import numpy_stream, torch_seed
 from atari_dqn.spec.constraints import decided, given
@@ -51,7 +51,10 @@ from atari_dqn.types import Environments, GameInfo
 def build_network(
     spec: Spec, info: GameInfo, device: torch.device, backend: Backend | None = None
 ) -> QNetwork:
-    """Make the network, with initial weights from the run's random stream "network"."""
+    """Make the network, with initial weights from the run's random stream "network".
+
+    From then on denormal numbers are 0 in this process (docs/decisions/0029-denormal-numbers-are-zero.md).
+    """
     flush_denormals()
     # Initialized on the CPU, so that a run begins with the same weights on every device.
     network = initial_network(spec, info, "network")
@@ -119,13 +122,8 @@ def _torso_and_head(spec: Spec, info: GameInfo, size: int) -> tuple[Torso, Head]
     if spec.toggles.noisy:
         layers["layer"] = partial(NoisyLinear, sigma=given(spec.network.noisy_sigma))
     head_type = _head_type(spec)
-    torso = NETWORKS.load(spec.network.kind)(
-        stack=spec.env.stack_frames,
-        frame_shape=info.frame_shape,
-        streams=head_type.streams,
-        hidden_units=spec.network.hidden_units,
-        **torso_settings(spec),
-        **layers,
+    torso = make_torso(
+        spec, info, streams=head_type.streams, hidden_units=spec.network.hidden_units, **layers
     )
     return torso, head_type(torso.num_features, info.num_actions, size, **layers)
 
@@ -206,7 +204,7 @@ def _target_rule(spec: Spec) -> TargetRule:
 
 def _augment(spec: Spec) -> Augment:
     if not spec.toggles.random_shifts:
-        return unchanged
+        return not_augmented
     shifts = FutureShifts if spec.toggles.self_prediction else RandomShifts
     return shifts(
         shift_pixels=given(spec.learner.shift_pixels), intensity_scale=given(spec.learner.intensity_scale)

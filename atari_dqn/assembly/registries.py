@@ -1,4 +1,4 @@
-"""Parts that a spec selects by name; other packages add theirs by entry points (docs/extending.md)."""
+"""Parts that a spec selects by name; other packages may add networks and losses (docs/extending.md)."""
 
 from __future__ import annotations
 

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import asdict
-from typing import Any
-
-import torch
 from torch import nn
 
 from atari_dqn.agent import rules
@@ -14,7 +9,7 @@ from atari_dqn.agent.heads import Head
 from atari_dqn.agent.memory import MEMORIES, RecurrentQNetwork
 from atari_dqn.agent.sequence_loss import SequenceTDLoss, rescaled, unchanged, unrescaled
 from atari_dqn.agent.unroll import EachStack, Unroll, UnrollMemory
-from atari_dqn.assembly.registries import NETWORKS
+from atari_dqn.assembly.torso import make_torso
 from atari_dqn.replay.ring import FrameRing
 from atari_dqn.replay.sampler import Sampler
 from atari_dqn.replay.sequences import SequenceReplay, sequence_ring_rows, state_slots
@@ -23,7 +18,6 @@ from atari_dqn.spec.constraints import decided, given
 from atari_dqn.spec.schema import Spec
 from atari_dqn.types import GameInfo
 
-_TORSO_KEYS = ("width", "spectral_norm", "pool_size", "layer_norm")
 _RULES = {"huber": rules.huber, "mse": rules.mse}
 
 
@@ -32,12 +26,7 @@ def recurrent_network(spec: Spec, info: GameInfo, head_type: type[Head]) -> Recu
 
     Its hidden layer follows the memory, so the torso has none of its own.
     """
-    torso = NETWORKS.load(spec.network.kind)(
-        stack=spec.env.stack_frames,
-        frame_shape=info.frame_shape,
-        layer=lambda *_: nn.Identity(),
-        **torso_settings(spec),
-    )
+    torso = make_torso(spec, info, layer=lambda *_: nn.Identity())
     units, has_inputs = given(spec.network.memory_units), given(spec.network.memory_inputs)
     num_inputs = torso.num_encoded + (1 + info.num_actions if has_inputs else 0)
     features = spec.network.hidden_units * head_type.streams
@@ -50,12 +39,6 @@ def recurrent_network(spec: Spec, info: GameInfo, head_type: type[Head]) -> Recu
         has_inputs=has_inputs,
         precision=decided(spec.learner.precision),
     )
-
-
-def torso_settings(spec: Spec) -> dict[str, Any]:
-    """Collect the keys of the section `network` that only some kinds of torso have."""
-    keys = asdict(spec.network)
-    return {name: keys[name] for name in _TORSO_KEYS if keys[name] is not None}
 
 
 def has_sequences(spec: Spec) -> bool:
@@ -80,13 +63,6 @@ def sequence_loss(spec: Spec) -> SequenceTDLoss:
         h=rescaled if is_rescaled else unchanged,
         h_inverse=unrescaled if is_rescaled else unchanged,
     )
-
-
-def largest_q(spec: Spec) -> float:
-    """Compute the largest |Q| that rewards allow: `max_abs_reward` / (1 − γ), or h of it."""
-    learner = spec.learner
-    bound = learner.max_abs_reward / (1 - learner.discount) if learner.discount < 1 else math.inf
-    return float(rescaled(torch.tensor(bound))) if learner.value_rescaling else bound
 
 
 def sequence_rows(spec: Spec) -> int:

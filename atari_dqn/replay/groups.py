@@ -95,11 +95,13 @@ class GroupedReplay(Sampling[B]):
     def load_state_dict(self, state: StateDict) -> None:
         """Restore a state of a replay of the same shape; `ValueError` if its parts do not match.
 
-        If the rows were not saved, every group begins again with its newest frames.
+        If the rows were not saved, every group begins again with its newest frames, and the sampler's random
+        stream continues.
         """
         if "ring" not in state:
             for group in self.groups:
                 group.begin(first_step(state["newest_frame"][_envs_of(group)]))
+            self._continue_stream(state)
             return
         ring = state["ring"]
         if self._states is not None:

@@ -60,18 +60,16 @@ class Replay(Sampling[B]):
         discount: Float[np.ndarray, "E"],
         step: StepBatch,
         state: Float[Tensor, "E R"] | None = None,
-        error: Float[np.ndarray, "E"] | None = None,
     ) -> None:
         """Store the actions taken on the newest frames and the step that followed, with clipped rewards.
 
-        `state`: the recurrent states before these frames; None for an agent without memory. `error`: the
-        absolute errors of the samples that become complete, where actors have computed them.
+        `state`: the recurrent states before these frames; None for an agent without memory.
         """
         del state
         self._is_step[self.ring.newest % self.ring.rows] = ~step.first
         self.ring.append(action, self._clipped(step), discount, step)
         self._drop_rows(self.ring.newest)
-        self._add_rows(1, None if error is None else error[None])
+        self._add_rows(1)
 
     def extend(
         self,
@@ -83,7 +81,8 @@ class Replay(Sampling[B]):
     ) -> None:
         """Store T consecutive steps, with the result of T calls of `append`.
 
-        `states` has an element for each step.
+        `states` has an element for each step. `error`: the absolute errors of the samples that become
+        complete with each step, where actors have computed them.
         """
         most = self.ring.rows - self._rows_before - self._rows_after
         for first in range(0, len(action), most):
@@ -144,11 +143,12 @@ class Replay(Sampling[B]):
     def load_state_dict(self, state: StateDict) -> None:
         """Restore a state of a replay of the same shape; `ValueError` if its parts do not match.
 
-        If the rows were not saved, the state has only the newest frames, and the replay begins again with
-        them.
+        If the rows were not saved, the replay begins again with the newest frames, and its sampler's random
+        stream continues.
         """
         if "ring" not in state:
             self.begin(first_step(state["newest_frame"]))
+            self._continue_stream(state)
             return
         self.ring.load_state_dict(state["ring"])
         self.sampler.load_state_dict(state["sampler"])
@@ -193,7 +193,7 @@ class Replay(Sampling[B]):
         self.sampler.drop(self._indices(self._first_row, oldest + self._rows_before))
         self._first_row = oldest + self._rows_before
 
-    def _add_rows(self, count: int, error: Float[np.ndarray, "T E"] | None) -> None:
+    def _add_rows(self, count: int, error: Float[np.ndarray, "T E"] | None = None) -> None:
         """Add the samples to the sampler that the latest `count` rows have completed, with their errors."""
         stop = self.ring.newest - self._rows_after + 1
         first = max(0, stop - count)

@@ -68,9 +68,6 @@ class FrameRing:
         self.start = torch.zeros(size, dtype=torch.bool, device=device)
         self.is_step = torch.zeros(size, dtype=torch.bool, device=device)
         self._stack_steps = torch.arange(1 - stack, 1, device=device)
-        self._slot_numbers = torch.arange(num_envs, device=device)
-        self._newest_indices = self._slot_numbers.clone()
-        """Indices of the newest row, on the device, where acting reads them."""
         self._writers = {name: row_writer(column) for name, column in self._columns().items()}
         self._loan = Loan(0)
         self._loan.end()
@@ -84,8 +81,6 @@ class FrameRing:
         assert self.newest == -1, "groups are made before the first row"
         part = copy.copy(self)
         part.num_envs, part.first_env = len(envs), envs.start
-        part._slot_numbers = self._slot_numbers[envs.start : envs.stop]
-        part._newest_indices = part._slot_numbers.clone()
         return part
 
     @property
@@ -129,7 +124,7 @@ class FrameRing:
         upload_rows(~steps.first, tables["is_step"], row)
         upload_rows(steps.frame, tables["frame"], row + 1)
         upload_rows(steps.first, tables["start"], row + 1)
-        self._set_newest(row + count)
+        self.newest = row + count
 
     def stacks(self, index: Int64[Tensor, "B"]) -> UInt8[Tensor, "B S H W"]:
         """Gather the stack that ends at each index, zero before the first frame of its episode."""
@@ -139,7 +134,8 @@ class FrameRing:
 
     def newest_stacks(self) -> UInt8[Tensor, "E S H W"]:
         """Gather the newest stack of each environment, for an actor that continues from stored rows."""
-        return self.stacks(self._newest_indices)
+        first = self._first_index(self.newest)
+        return self.stacks(torch.arange(first, first + self.num_envs, device=self.device))
 
     def window(self, index: Int64[Tensor, "B"], *, n_step: int, gamma: float) -> Window:
         """Compute the window of up to `n_step` steps from each index, shorter if the episode ends within it.
@@ -207,7 +203,7 @@ class FrameRing:
         self.own(self.is_step).zero_()
         with ThreadPoolExecutor(_LOADING_THREADS) as pool:
             list(pool.map(lambda piece: self._load_piece(piece[0], rows.read(*piece)), pieces_of(rows)))
-        self._set_newest(newest)
+        self.newest = newest
         indices = self._indices_of(self.newest)
         self.frame[indices] = torch.as_tensor(state["newest_frame"], device=self.device)
         self.start[indices] = torch.as_tensor(state["newest_start"], device=self.device)
@@ -254,14 +250,10 @@ class FrameRing:
 
     def _store_frames(self, step: StepBatch) -> None:
         self._loan.wait_for(self.newest + 1 - self.rows)
-        self._set_newest(self.newest + 1)
+        self.newest += 1
         first = self._first_index(self.newest)
         self._writers["frame"].write(step.frame, first)
         self._writers["start"].write(step.first, first)
-
-    def _set_newest(self, row: int) -> None:
-        self.newest = row
-        torch.add(self._slot_numbers, row % self.rows * self.stride, out=self._newest_indices)
 
     def _first_index(self, row: int) -> int:
         return row % self.rows * self.stride + self.first_env

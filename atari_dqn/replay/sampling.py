@@ -12,6 +12,7 @@ from torch import Tensor
 from atari_dqn.minibatch import Batch
 from atari_dqn.replay.ring import FrameRing
 from atari_dqn.replay.sampler import Sampler
+from atari_dqn.rng import restore_generator
 from atari_dqn.schedule import Horizon
 from atari_dqn.types import StateDict
 
@@ -92,6 +93,11 @@ class Sampling(ABC, Generic[B]):
     def num_transitions(self) -> int:
         """Number of transitions, or of sequences, that can be sampled."""
         return self.sampler.count
+
+    def _continue_stream(self, state: StateDict) -> None:
+        """Restore the sampler's random stream from a state without rows; earlier versions did not save it."""
+        if "generator" in state:
+            restore_generator(self.sampler.generator, state["generator"])
 
     def _refuse_other_indices(self) -> None:
         """Raise a `ValueError` unless the sampler contains exactly the indices at which samples begin."""

@@ -59,7 +59,7 @@ def burn_in_begins(number: Int[np.ndarray, "*E"], *, burn_in: int, period: int) 
 
 def states_written(steps: Int[np.ndarray, "E"], *, burn_in: int, period: int) -> Int[np.ndarray, "E"]:
     """Count the steps k · period − burn-in, k ≥ 1, of episodes with so many steps: a burn-in begins there."""
-    written: np.ndarray = (steps - 1 + burn_in) // period
+    written: np.ndarray = np.maximum(0, (steps - 1 + burn_in) // period)
     return written
 
 
@@ -136,14 +136,13 @@ class SequenceReplay(Replay[SequenceBatch]):
         discount: Float[np.ndarray, "E"],
         step: StepBatch,
         state: Float[Tensor, "E R"] | None = None,
-        error: Float[np.ndarray, "E"] | None = None,
     ) -> None:
         """Store a step as `Replay.append` does, and the recurrent states with which a burn-in may begin."""
         row, rows = self.ring.newest, self.ring.rows
         number = self._step_of_episode[row % rows].astype(np.int64)
         if self.states is not None:
             self._store_states(row, number, step, state)
-        super().append(action, discount, step, state, error)
+        super().append(action, discount, step, state)
         # only now: at the first wrap, `super().append` reads the number that this overwrites
         self._step_of_episode[(row + 1) % rows] = np.where(step.first, 0, number + 1)
 

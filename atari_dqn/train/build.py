@@ -17,6 +17,7 @@ from atari_dqn.actors.weights import FlatWeights
 from atari_dqn.agent.redo import ReDo
 from atari_dqn.assembly.acceleration import Backend, can_capture, make_backend
 from atari_dqn.assembly.data_efficient_parts import horizon_of, make_redo
+from atari_dqn.assembly.largest_q import largest_q
 from atari_dqn.assembly.parts import (
     acting_network,
     build_actor,
@@ -25,7 +26,6 @@ from atari_dqn.assembly.parts import (
     initial_network,
 )
 from atari_dqn.assembly.replay_parts import build_grouped_replay, build_replay
-from atari_dqn.assembly.sequence_parts import largest_q
 from atari_dqn.clock import Clock, frames_to_steps, steps_to_frames
 from atari_dqn.envs.games import game_info, make_envs
 from atari_dqn.machine.allocator import keep_freed_memory

@@ -3,8 +3,9 @@ import torch
 from parts import frames, make_network
 from torch import nn
 
-from atari_dqn.agent.heads import DuelingHead
-from atari_dqn.agent.init import INITIALIZERS
+from atari_dqn.agent.heads import DuelingHead, SharedDuelingHead
+from atari_dqn.agent.init import INITIALIZERS, initialize
+from atari_dqn.agent.memory import LSTMMemory, RecurrentQNetwork
 from atari_dqn.agent.torsos import NatureTorso
 from atari_dqn.machine.sizes import NetworkShape, network_parameters
 
@@ -43,6 +44,41 @@ def test_plan_counts_the_parameters_of_a_dueling_network(side: int, stack: int, 
     )  # fmt: skip
     torso = NatureTorso(stack=stack, frame_shape=(side, side), streams=2)
     assert count(torso) + count(DuelingHead(torso.num_features, actions)) == planned
+
+
+def hidden_of(network) -> torch.Tensor:
+    weight: torch.Tensor = network.torso.hidden.weight
+    return weight
+
+
+def test_xavier_uniform_bounds_each_stream_by_the_fans_of_its_own_layer() -> None:
+    bound = (6 / (64 + 512)) ** 0.5  # both streams as one layer would have a bound of √(6 / (64 + 1,024))
+    for stream in hidden_of(make_network(head=DuelingHead, init="xavier_uniform")).chunk(2):
+        assert 0.95 * bound < stream.abs().max() <= bound
+
+
+def test_orthogonal_draws_an_orthogonal_matrix_for_each_stream() -> None:
+    for stream in hidden_of(make_network(head=DuelingHead, init="orthogonal")).chunk(2):
+        torch.testing.assert_close(stream.T @ stream, 2 * torch.eye(64), rtol=0, atol=1e-5)
+
+
+def test_streams_behind_a_memory_are_bounded_by_the_fans_of_their_own_layers() -> None:
+    torso = NatureTorso(stack=1, frame_shape=(36, 36), layer=lambda *_: nn.Identity())
+    network = RecurrentQNetwork(
+        torso, LSTMMemory(64, 16), nn.Sequential(nn.Linear(16, 1_024), nn.ReLU()), DuelingHead(1_024, 3),
+        num_actions=3, has_inputs=False,
+    )  # fmt: skip
+    initialize(network, init="xavier_uniform", generator=torch.Generator().manual_seed(0))
+    bound = (6 / (16 + 512)) ** 0.5
+    for stream in network.hidden[0].weight.chunk(2):
+        assert 0.95 * bound < stream.abs().max() <= bound
+
+
+def test_streams_that_share_a_layer_are_bounded_by_its_fans() -> None:
+    bound = (6 / (64 + 512)) ** 0.5
+    network = make_network(head=SharedDuelingHead, init="xavier_uniform")
+    assert hidden_of(network).shape == (512, 64)
+    assert 0.95 * bound < hidden_of(network).abs().max() <= bound
 
 
 @pytest.mark.fault("D-ok.dueling")

@@ -125,6 +125,48 @@ def test_torch_rmsprop_is_torchs_own_centred_one() -> None:
     np.testing.assert_allclose(follow(torch_rmsprop, TORCH_RMSPROP), theirs, rtol=0, atol=1e-6)
 
 
+@pytest.mark.parametrize("momentum", [0.0, 0.5])
+def test_torch_rmsprop_is_torchs_own_to_the_last_bit(momentum: float) -> None:
+    theirs = follow(
+        lambda parameters, **_: torch.optim.RMSprop(
+            parameters, 0.01, alpha=0.9, eps=1e-3, momentum=momentum, centered=True, foreach=True
+        ),
+        {},
+    )
+    assert np.isfinite(theirs).all()
+    assert np.array_equal(follow(torch_rmsprop, TORCH_RMSPROP | {"momentum": momentum}), theirs)
+
+
+@pytest.mark.parametrize("noise", [0.0, 1e-5, 1e-4, 1e-3])
+def test_torch_rmsprop_stays_finite_where_gradients_hardly_change(noise: float) -> None:
+    # rounding makes n − g² negative
+    stream = np.random.default_rng(0)
+    gradient = stream.normal(size=1_000)
+    weight = nn.Parameter(torch.zeros(1_000))
+    optimizer = torch_rmsprop([weight], learning_rate=2.5e-4, smoothing=0.95, momentum=0.0, epsilon=1e-5)
+    for _ in range(300):
+        weight.grad = torch.tensor(gradient * (1 + noise * stream.normal(size=1_000)), dtype=torch.float32)
+        optimizer.step()
+    assert weight.isfinite().all()
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.5])
+def test_state_of_torch_rmsprop_has_the_format_of_torchs_own(momentum: float) -> None:
+    states = []
+    for make in (torch_rmsprop, lambda weights, **_: torch.optim.RMSprop(
+        weights, 0.01, alpha=0.9, eps=1e-3, momentum=momentum, centered=True, foreach=True
+    )):  # fmt: skip
+        weight = nn.Parameter(torch.ones(5))
+        optimizer = make([weight], **TORCH_RMSPROP | {"momentum": momentum})
+        weight.grad = torch.ones(5)
+        optimizer.step()
+        states.append(optimizer.state_dict())
+    ours, theirs = states
+    assert ours["param_groups"] == theirs["param_groups"]
+    assert ours["state"][0].keys() == theirs["state"][0].keys()
+    assert all(torch.equal(ours["state"][0][name], value) for name, value in theirs["state"][0].items())
+
+
 def test_torch_rmsprops_epsilon_is_outside_the_root() -> None:
     # first step: √(0.1·1 − (0.1·1)²) + 0.001 = 0.3 + 0.001
     moved = 1 - follow(torch_rmsprop, TORCH_RMSPROP | {"learning_rate": 1.0}, sizes=[np.ones(5)])

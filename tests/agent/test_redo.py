@@ -102,6 +102,22 @@ def test_between_periods_nothing_is_done(updates: int) -> None:
     assert reports == []
 
 
+def test_unit_of_a_dueling_stream_is_scored_by_the_mean_of_its_own_stream() -> None:
+    network, reports = make_network(head=DuelingHead), []
+    with torch.no_grad():  # the units of the advantages are active, though a thousandth of those of the value
+        network.torso.hidden.weight[512:] *= 0.001
+    silent = int(zero_units(network)[3].sum())
+    redo = ReDo(
+        period_updates=1, threshold=0.025, online=network,
+        optimizer=torch.optim.SGD(network.parameters(), 0.1), frames=lambda _: frames(4, seed=3),
+        fresh=lambda _: make_network(seed=9, head=DuelingHead), report=reports.append,
+    )  # fmt: skip
+    redo.after(1)
+    (report,) = reports
+    assert silent <= report.dormant < silent + 100
+    assert network.head.advantage.weight.count_nonzero() > 3 * 300
+
+
 def test_units_of_both_dueling_streams_are_cut_from_their_own_layer() -> None:
     network = make_network(head=DuelingHead)
     with torch.no_grad():

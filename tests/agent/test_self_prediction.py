@@ -41,6 +41,14 @@ def make_predictive(seed: int, precision: str = "fp32") -> SelfPredictiveNetwork
     return network
 
 
+def test_prediction_which_has_no_relu_begins_with_a_linear_gain() -> None:
+    network = make_predictive(seed=1)
+    hidden, prediction = network.torso.hidden.weight, network.prediction.weight
+    assert (hidden.shape[1], prediction.shape[1]) == (256, 512)
+    assert 0.95 * (6 / 256) ** 0.5 < hidden.abs().max() <= (6 / 256) ** 0.5
+    assert 0.95 * (3 / 512) ** 0.5 < prediction.abs().max() <= (3 / 512) ** 0.5
+
+
 def make_future_batch(follows: Tensor | None = None) -> FutureBatch:
     plain = make_batch(SIZE, s_tm1=frames(SIZE, seed=1, side=SIDE), s_t=frames(SIZE, seed=2, side=SIDE))
     columns = {field.name: getattr(plain, field.name) for field in fields(plain)}

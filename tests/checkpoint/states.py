@@ -41,11 +41,19 @@ def extend(ring: FrameRing, newest: int) -> None:
         )
 
 
+STREAM = np.arange(5, 13, dtype=np.uint8)
+"""The state of the sampler's random stream."""
+
+
 def training_state(step: int = 1, ring: FrameRing | None = None) -> dict[str, Any]:
     return {
         "clock": {"steps": step, "updates": 2},
         "learner": {"online": {"weight": torch.full((3,), float(step))}, "updates": 2},
-        "replay": {"ring": (ring or ring_at(2 + step % 100)).state_dict(), "first": 0},
+        "replay": {
+            "ring": (ring or ring_at(2 + step % 100)).state_dict(),
+            "sampler": {"generator": STREAM},
+            "first": 0,
+        },
         "policy": {"state": 2**127 + 1, "nan": float("nan"), "none": None, "empty": []},
         "returns": np.array([1.5, -2.0]),
     }

@@ -380,8 +380,9 @@ def test_checkpoint_without_the_replay_has_the_same_digest_and_no_rows(tmp_path:
     assert not (store.latest() / "replay").exists()
     assert read_manifest(store.latest())["replay_saved"] is False
     loaded = load_checkpoint(store.latest())[0]["replay"]
-    assert loaded.keys() == {"newest_frame"}
+    assert loaded.keys() == {"newest_frame", "generator"}
     assert loaded["newest_frame"].tolist() == [[[30, 30], [30, 30]]]
+    assert loaded["generator"].tolist() == [5, 6, 7, 8, 9, 10, 11, 12]
 
 
 def test_as_many_of_the_best_are_kept_as_the_key_says(tmp_path: Path) -> None:

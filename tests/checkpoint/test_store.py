@@ -63,7 +63,7 @@ def test_manifest_has_the_sha256_of_every_other_file_and_the_state_digest(store:
     assert {name: entry["sha256"] for name, entry in manifest["files"].items()} == {
         path.relative_to(directory).as_posix(): sha256_of_file(path) for path in files
     }
-    assert len(files) == 6  # agent.pt, state.json, three arrays, one segment of the replay
+    assert len(files) == 7  # agent.pt, state.json, four arrays, one segment of the replay
 
 
 @pytest.mark.fault("D17")

@@ -166,6 +166,28 @@ def test_uniform_draws_select_every_transition_of_every_group_equally_often() ->
     assert Counter(indices.flatten().tolist()) == Counter(16 * replay.sampled_indices().tolist())
 
 
+def test_age_of_an_index_is_counted_from_the_newest_row_of_its_group() -> None:
+    replay = grouped(transitions_on)
+    for count, group in zip((10, 4), replay.groups, strict=True):
+        history = History(group, EACH)
+        for _ in range(count):
+            history.play(("plain", "plain"))
+    rows, envs = np.array([10, 7, 4, 1]), np.array([0, 1, 2, 3])
+    index = torch.from_numpy(replay.ring.index_of(rows, envs))
+    assert replay.age_steps(index).tolist() == [0, 12, 0, 12]  # 3 rows of 4 environments
+
+
+def test_share_of_steps_weighs_each_group_by_its_rows() -> None:
+    replay = grouped(transitions_on)
+    histories = [History(group, EACH) for group in replay.groups]
+    for _ in range(6):
+        histories[0].play(("plain", "plain"))
+    for event in ("game over", "plain"):  # after the end of a game there is a row without a step
+        histories[1].play((event, event))
+    assert [group.step_share() for group in replay.groups] == [1.0, 0.5]
+    assert replay.step_share() == 7 / 8  # 12 + 2 steps at 16 indices
+
+
 def test_a_reset_of_all_environments_of_a_group_ends_windows_as_a_truncation() -> None:
     replay = grouped(transitions_on)
     group = replay.groups[1]

@@ -236,3 +236,8 @@ def test_states_of_the_documented_example_are_counted() -> None:
     steps = np.array([1, 2, 3, 4, 5, 6, 7])
     assert states_written(steps, burn_in=2, period=2).tolist() == [1, 1, 2, 2, 3, 3, 4]
     assert states_used(steps, length=4, period=2).tolist() == [0, 0, 0, 0, 1, 1, 2]
+
+
+@pytest.mark.parametrize("burn_in", [0, 1, 2])
+def test_episode_without_a_step_has_written_no_state(burn_in: int) -> None:
+    assert states_written(np.array([0]), burn_in=burn_in, period=2).tolist() == [0]

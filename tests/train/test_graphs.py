@@ -188,15 +188,7 @@ def test_what_a_gpu_would_wait_for_is_noticed(wait: Callable[[torch.Tensor], obj
 
 def lasting(training: Training) -> list[torch.Tensor]:
     ring, sampler, learner = training.replay.ring, training.replay.sampler, training.learner
-    tables = [
-        ring.frame,
-        ring.action,
-        ring.reward,
-        ring.discount,
-        ring.start,
-        ring.is_step,
-        ring._newest_indices,
-    ]
+    tables = [ring.frame, ring.action, ring.reward, ring.discount, ring.start, ring.is_step]
     counts = [value for value in vars(sampler).values() if isinstance(value, torch.Tensor)]
     networks = [*learner.online.parameters(), *learner.target.parameters()]
     return [

@@ -5,7 +5,7 @@ import math
 import pytest
 from tiny import MEMORY, tiny_spec
 
-from atari_dqn.assembly.sequence_parts import largest_q
+from atari_dqn.assembly.largest_q import largest_q
 
 DISCOUNT = "learner.discount=0.96"
 

@@ -35,6 +35,8 @@ def live_page(library: Library) -> None:
             if not live:
                 ui.label("No run has written anything in the last ten minutes; the latest ones:")
             draw_each((live or runs)[:_SHOWN_RUNS], _card)
+            if len(live) > _SHOWN_RUNS:
+                ui.label(f"and {len(live) - _SHOWN_RUNS} runs more, which the overview lists")
 
         cards()
         ui.timer(_REFRESH_SECONDS, cards.refresh)

@@ -75,9 +75,15 @@ def layout_of_rest(state: StateDict) -> Layout:
     return map_leaves({key: part for key, part in state.items() if key != "learner"}, leaf_layout)
 
 
-def without_rows(layout: Layout) -> Layout:
-    """Return the layout of the same state when it is saved without the rows of the replay."""
-    return {**layout, "replay": {"newest_frame": layout["replay"]["ring"]["newest_frame"]}}
+def without_rows(state: StateDict) -> StateDict:
+    """Reduce a state, or its layout, to what is saved without the rows of the replay.
+
+    Of the replay these are the newest frames, from which it begins again, and the random stream of its
+    sampler, which must not repeat the numbers that it has drawn before.
+    """
+    ring, sampler = state["replay"]["ring"], state["replay"]["sampler"]
+    kept = {"newest_frame": ring["newest_frame"], "generator": sampler["generator"]}
+    return {**state, "replay": kept}
 
 
 def most_json_bytes(layout: Layout) -> int:

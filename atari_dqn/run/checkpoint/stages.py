@@ -19,6 +19,7 @@ from pathlib import Path
 
 from atari_dqn.files.atomic import fsync_directory, json_document
 from atari_dqn.run.checkpoint.catalog import CatalogEntry, best_first, read_catalog, write_catalog
+from atari_dqn.run.checkpoint.layout import without_rows
 from atari_dqn.run.checkpoint.manifest import MANIFEST, make_manifest
 from atari_dqn.run.checkpoint.names import named_step
 from atari_dqn.run.checkpoint.row_saver import RowSaver
@@ -59,7 +60,7 @@ def write_rest(partial: Path, snapshot: Snapshot) -> None:
     """Write everything else, from copies that were made while training was paused."""
     rest = {key: part for key, part in snapshot.training.items() if key != "learner"}
     if not snapshot.rows.keep:
-        rest["replay"] = {"newest_frame": rest["replay"]["ring"]["newest_frame"]}
+        rest = without_rows(rest)
     write_state(partial, snapshot.training["learner"], rest, snapshot.rows.plain())
 
 

@@ -86,7 +86,7 @@ def read_rest(directory: Path, layout: Layout | None = None) -> StateDict:
     if layout is None:
         state: StateDict = _resolve_any(path, "", plain)
     else:
-        state = _resolve(path, "", plain, without_rows(layout) if _lacks_rows(plain) else layout)
+        state = _resolve(path, "", plain, _saved_part(plain, layout))
     return state
 
 
@@ -103,8 +103,15 @@ def _put_array(directory: Path, path: str, leaf: Any) -> dict[str, str]:
     return {_ARRAY_KEY: name}
 
 
-def _lacks_rows(plain: Any) -> bool:
-    return isinstance(plain, dict) and isinstance(plain.get("replay"), dict) and "ring" not in plain["replay"]
+def _saved_part(plain: Any, layout: Layout) -> Layout:
+    """Return the part of the layout that a state has: all of it, or what is saved without rows."""
+    replay = plain.get("replay") if isinstance(plain, dict) else None
+    if not isinstance(replay, dict) or "ring" in replay:
+        return layout
+    reduced = without_rows(layout)
+    if "generator" not in replay:  # earlier versions saved the frames alone
+        del reduced["replay"]["generator"]
+    return reduced
 
 
 def _resolve(path: Path, key: str, found: Any, layout: Layout) -> Any:
