@@ -167,10 +167,10 @@ def trained(spec: Spec, seconds: float) -> dict[str, Any]:
         while not clock.learning:
             list(training.rows(next(iterations)))
         train_for(seconds / 2)
-        training.meter.report(training.envs.records)
+        training.meter.report(training.envs.records, seconds)
         steps, updates = clock.steps, clock.updates
         wall = train_for(seconds)
-        _, report = training.meter.report(training.envs.records)
+        _, report = training.meter.report(training.envs.records, wall)
         return {
             "frames_per_second": (clock.steps - steps) * spec.env.frame_skip / wall,
             "updates_per_step": (clock.updates - updates) / (clock.steps - steps),

@@ -21,6 +21,7 @@ from atari_dqn.actors.message import Fragment, decode, encode
 from atari_dqn.actors.orders import ActorDiedError, Letter, Order
 from atari_dqn.actors.weights import FlatWeights
 from atari_dqn.assembly.parts import build_network
+from atari_dqn.envs.silence import SilenceLimit
 from atari_dqn.spec.schema import Spec
 
 import numpy as np
@@ -93,7 +94,7 @@ class SimulatedActor:
     def send(self, order: bytes) -> None:
         self.pipe.send_bytes(order)
 
-    def answer(self) -> bytes:
+    def answer(self, silence: SilenceLimit) -> bytes:  # noqa: ARG002 — it never waits
         try:
             self.pipe.recv_bytes()
             message = self.pipe.recv_bytes()

@@ -59,7 +59,7 @@ def test_run_with_other_importance_weights_is_refused(tmp_path: Path):
     (tmp_path / "spec.toml").write_text(
         '[replay]\nweight_maximum = "minibatch"\npriority_offset = 1e-10\n', encoding="utf-8"
     )
-    with pytest.raises(SystemExit, match="expected \\('replay', 0.01\\)"):
+    with pytest.raises(SystemExit, match=r"expected \('replay', 0\.01\)"):
         check_form(tmp_path)
 
 

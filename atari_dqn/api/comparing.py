@@ -8,11 +8,14 @@ from pathlib import Path
 from atari_dqn.api.run import Run
 from atari_dqn.compare.comparison import Comparison, compare_readable
 from atari_dqn.compare.comparison import compare as compare_all
+from atari_dqn.compare.reference.studies import HUMAN_TABLES
+from atari_dqn.errors import UserError
 from atari_dqn.run.folders import expand_run_paths
+from atari_dqn.spec.suggest import did_you_mean
 
 
 def compare(
-    runs: Sequence[str | Path | Run],
+    runs: str | Path | Run | Sequence[str | Path | Run],
     *,
     strict: bool = True,
     at_frames: int | None = None,
@@ -21,15 +24,20 @@ def compare(
 ) -> Comparison:
     """Compare runs, folders of runs or archives, as `dqn compare` does.
 
-    Runs that differ in their seed alone are one group. `at_frames`: compare at this frame instead of the
-    final scores. `to_score`: the score whose time is measured. Without `strict`, runs that cannot be read are
-    left out, and the result names them; with it, their error is raised.
+    `runs`: one or several. Those that differ in their seed alone are one group. `at_frames`: compare at this
+    frame instead of the final scores. `to_score`: the score whose time is measured. Without `strict`, runs
+    that cannot be read are left out, and the result names them; with it, their error is raised. `UserError`
+    for a `human_table` other than `atari57` and `nature2015`.
 
     >>> import atari_dqn as dqn
     >>> comparison = dqn.compare(["outputs/catch"])
     >>> [(result.group.game, result.last.n) for result in comparison.results]
     [('catch', 1)]
     """
-    paths = expand_run_paths([run.path if isinstance(run, Run) else Path(run) for run in runs])
+    if human_table not in HUMAN_TABLES:
+        hint = did_you_mean(human_table, HUMAN_TABLES)
+        raise UserError(f"human table: found {human_table!r}, expected {' or '.join(HUMAN_TABLES)}{hint}")
+    several = [runs] if isinstance(runs, str | Path | Run) else runs
+    paths = expand_run_paths([run.path if isinstance(run, Run) else Path(run) for run in several])
     compare_runs = compare_all if strict else compare_readable
     return compare_runs(paths, at_frames=at_frames, to_score=to_score, human_table=human_table)

@@ -17,9 +17,13 @@ from atari_dqn.envs.games import game_info
 from atari_dqn.errors import UserError
 from atari_dqn.evaluation.checkpoint_score import CheckpointScore, at_least_one
 from atari_dqn.evaluation.evaluate import play_games
+from atari_dqn.evaluation.outputs import MakeOutputs, make_outputs
 from atari_dqn.evaluation.policies import Policy, PolicyOutputs
 from atari_dqn.run.scores import EvaluationScore, score_protocol
 from atari_dqn.spec.named_protocols import ProtocolName, with_protocol
+from atari_dqn.spec.protocol import CheckpointChoice
+from atari_dqn.spec.schema import Spec
+from atari_dqn.types import GameInfo
 
 Act = Callable[[NDArray[np.uint8]], int]
 """A policy without memory: the action of an observation u8[S, H, W]."""
@@ -39,7 +43,8 @@ def evaluate(
     No-ops, sticky actions and the protocol's ε come from the same random streams as for our agents.
     `policy`: a function of the observation, or an object with `act(observation, state)`, which returns an
     action and the state for the next call in this game. It is called in this process, for one game at a
-    time. `UserError` for an action that there is not, and for an `Agent` of another game.
+    time. An `Agent` plays as in `Agent.evaluate`. `UserError` for an action that there is not, and for an
+    `Agent` of another game or with other observations or actions.
 
     >>> import atari_dqn as dqn
     >>> result = dqn.evaluate(
@@ -53,22 +58,51 @@ def evaluate(
     (0.25, 1)
     """
     complete = with_protocol(complete_spec(spec, overrides), protocol)
-    player: object = policy
-    if isinstance(player, Agent) and player.game != complete.game:
-        raise UserError(f"the policy is an agent of {player.game}, the spec is of {complete.game}")
     info = game_info(complete)
     in_process = replace(complete.system, evaluation_envs=1, evaluation_workers=0)
+    make, choice = _outputs_of(policy, complete, info)
     played = play_games(
-        partial(PolicyOutputs, _as_policy(policy), num_actions=info.num_actions),
+        make,
         replace(complete, system=in_process),
         episodes=at_least_one("episodes", episodes, complete.evaluation.full_episodes),
         on_progress=on_progress,
     )
     score = EvaluationScore.of(played)
-    recorded = score_protocol(complete, episodes=score.episodes, checkpoint="last", rom_md5=info.rom_md5)
+    recorded = score_protocol(complete, episodes=score.episodes, checkpoint=choice, rom_md5=info.rom_md5)
     return CheckpointScore(
         name=protocol, score=score, protocol=recorded, reference=human_random(complete.game)
     )
+
+
+def _outputs_of(policy: Policy | Act, spec: Spec, info: GameInfo) -> tuple[MakeOutputs, CheckpointChoice]:
+    """Return a function that makes the outputs of a policy, and which of an agent's weights these are."""
+    player: object = policy
+    if isinstance(player, Agent):
+        return _agent_outputs(player, spec, info), player.frozen.choice
+    return partial(PolicyOutputs, _as_policy(policy), num_actions=info.num_actions), "last"
+
+
+def _agent_outputs(agent: Agent, spec: Spec, info: GameInfo) -> MakeOutputs:
+    """Return a function that makes the outputs of an agent, with its memory, in the games of a spec."""
+    if agent.game != spec.game:
+        raise UserError(f"the policy is an agent of {agent.game}, the spec is of {spec.game}")
+    for found, expected in (
+        (_observations(agent.spec, agent.frozen.info), _observations(spec, info)),
+        (f"the actions {', '.join(agent.action_names)}", f"the actions {', '.join(info.action_names)}"),
+    ):
+        if found != expected:
+            raise UserError(f"the policy is an agent with {found}, the spec has {expected}")
+    return partial(
+        make_outputs,
+        agent.frozen.network,
+        max_abs_reward=agent.spec.learner.max_abs_reward,
+        with_returns=False,
+        captured=spec.system.cuda_graphs,
+    )
+
+
+def _observations(spec: Spec, info: GameInfo) -> str:
+    return f"observations of {spec.env.stack_frames} frames of {'×'.join(map(str, info.frame_shape))}"
 
 
 def _as_policy(policy: Policy | Act) -> Policy:

@@ -6,6 +6,8 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
+import numpy as np
+
 from atari_dqn.errors import UserError
 from atari_dqn.spec.keys import Scalar
 from atari_dqn.spec.loader import ResolvedSpec, load_spec
@@ -37,5 +39,6 @@ def complete_spec(spec: SpecLike, overrides: Overrides | None = None) -> Spec:
 
 
 def _toml(value: Scalar) -> str:
-    """Write a value as TOML, so that a text such as "1" stays a text."""
+    """Write a value as TOML, so that a text such as "1" stays a text and a number of NumPy is a number."""
+    value = value.item() if isinstance(value, np.generic) else value
     return json.dumps(value) if isinstance(value, bool | str) else repr(value)

@@ -71,7 +71,6 @@ def compare(
     target = number("--to-score", to_score)
     outputs = ((json, _write_json), (csv, _write_csv), (plot, _write_plot), (html, _write_html))
     check_outputs([path for path, _ in outputs if path is not None])
-    _check_human_table(human_table)
     if plot is not None:
         _check_plotting(plot)
     comparison = _compare(run_dirs, strict=strict, at=parse_frames(at), score=target, table=human_table)
@@ -106,12 +105,6 @@ def parse_frames(text: str | None) -> int | None:
     if frames is None or frames < 0:
         raise UserError(f"--at: found {text!r}, expected a number of frames such as 50_000_000, 50M or 820k")
     return frames
-
-
-def _check_human_table(name: str) -> None:
-    tables = _human_tables()
-    if name not in tables:
-        raise UserError(f"--human-table: found {name!r}, expected {' or '.join(tables)}")
 
 
 def _check_plotting(path: Path) -> None:

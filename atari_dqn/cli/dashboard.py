@@ -43,6 +43,8 @@ def dashboard(
 ) -> None:
     """Show every run below a folder in a browser: curves, videos, comparisons, differences, live."""
     port_number = integer("--port", port, high=_LAST_PORT)
+    if not host.strip():
+        raise UserError("--host: found no text, expected an address, such as 127.0.0.1")
     if token == "":
         raise UserError("--token: found no text, expected a token; without the option one is made if needed")
     if not root.is_dir():

@@ -183,7 +183,10 @@ def _human_normalised(result: CheckpointScore) -> str:
         return "not normalised: no table has the game"
     if result.human_normalised is None:
         score, cap = result.score, result.protocol.max_episode_frames
-        return f"not normalised: {cut_in_words(score.frame_caps, score.episodes, cap)}"
+        cut = cut_in_words(score.frame_caps, score.episodes, cap)
+        if result.comparable:
+            cut += f", but not those of people ({reference.table}: {reference.cap_frames:,} frames)"
+        return f"not normalised: {cut}"
     return (
         f"{percentage(result.human_normalised)} normalised: random {reference.random:g},"
         f" human {reference.human:g}, table {reference.table}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, TypeVar, overload
@@ -12,7 +12,7 @@ from typing import Annotated, TypeVar, overload
 import typer
 
 from atari_dqn.errors import UserError
-from atari_dqn.spec.numbers import whole_number
+from atari_dqn.spec.numbers import real_number, whole_number
 from atari_dqn.spec.suggest import did_you_mean
 
 
@@ -157,14 +157,11 @@ def number(option: str, text: str, *, low: float = -math.inf) -> float: ...
 @overload
 def number(option: str, text: None, *, low: float = -math.inf) -> None: ...
 def number(option: str, text: str | None, *, low: float = -math.inf) -> float | None:
-    """Parse an option's finite number; `UserError` for another value."""
+    """Parse an option's finite number, which may be written as `2.4M`; `UserError` for another value."""
     if text is None:
         return None
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not (math.isfinite(value) and value >= low):
+    value = real_number(text)
+    if value is None or not (math.isfinite(value) and value >= low):
         bounds = f"a number at least {low:g}" if math.isfinite(low) else "a finite number"
         raise UserError(f"{option}: found {text!r}, expected {bounds}")
     return value
@@ -193,11 +190,40 @@ def is_on_ray(on: str, address: str | None, *, plan: bool, status: bool) -> bool
     return found
 
 
-def refuse_ignored(*, status: bool, **given: bool) -> None:
-    """Raise `UserError` for options that are given with `--status`, which starts nothing and ignores them."""
-    ignored = [f"--{name}" for name, is_given in given.items() if is_given]
-    if status and ignored:
-        raise UserError(f"--status: expected without {', '.join(ignored)}: it starts nothing")
+def refuse_ignored(option: str, *, is_given: bool, **others: bool) -> None:
+    """Raise `UserError` if `option`, which starts nothing, is given with others that it would ignore.
+
+    `others`: whether each of them is given, by its name.
+    """
+    ignored = [f"--{name}" for name, is_ignored in others.items() if is_ignored]
+    if is_given and ignored:
+        raise UserError(f"{option}: expected without {', '.join(ignored)}: it starts nothing")
+
+
+def file_or_folder(
+    kind: str,
+    path: Path,
+    folder: Path | None,
+    *,
+    shipped: Mapping[str, Path],
+    is_of_kind: Callable[[Path], bool],
+) -> Path:
+    """Return the file of a sweep or a tune, as `kind` says, or the folder in which one has begun.
+
+    `folder`: the option `--folder`. `UserError` for any other folder, and for a folder with the option.
+    """
+    from atari_dqn.spec.shipped import find_shipped
+
+    found = find_shipped(path, shipped, is_folder_of_kind=is_of_kind if folder is None else None)
+    if found.is_dir() and folder is not None:
+        raise UserError(
+            f"--folder: found {folder}, although {path} is a folder; name a {kind} file, or no --folder"
+        )
+    if found.is_dir() and not is_of_kind(found):
+        raise UserError(
+            f"{path}: is not the folder of a {kind}; expected a {kind} file, or a folder it was begun in"
+        )
+    return found
 
 
 def run_of(path: Path) -> Path:

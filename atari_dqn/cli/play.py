@@ -94,7 +94,7 @@ def play(
     factor = _speed(speed)
     who = _player(player, path, game)
     named = choice("--protocol", protocol or ("classic" if path is None else "run"), RecordingProtocol)
-    own_seed = integer("--seed", "1" if seed is None else seed, low=0)
+    own_seed = integer("--seed", "1" if seed is None else seed, low=0, high=2**63 - 1)
     check_device_name(device)
     if path is None:
         _check_without_agent(named, device)
@@ -167,9 +167,11 @@ def _player(text: str | None, path: Path | None, game: str | None) -> PlayerName
 
 def _spec_of(game: str, seed: int) -> Spec:
     """Return Track A's spec of a game."""
-    from atari_dqn.spec.games import game_problem
+    from atari_dqn.spec.games import TOY_GAMES, game_problem
     from atari_dqn.spec.loader import load_spec
 
+    if game in TOY_GAMES:
+        raise UserError(f'--game: found "{game}", a toy game, expected a ROM id of ale-py, such as "pong"')
     problem = game_problem(game, kind="atari")
     if problem:
         raise UserError(f"--game: {problem}")

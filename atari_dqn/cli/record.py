@@ -149,6 +149,8 @@ def _render_again(path: Path, output: Path | None) -> None:
         from atari_dqn.files.atomic import unused
         from atari_dqn.record.recording import load_recording
 
+    if not path.name:  # `.`, which an empty text becomes, and `/`
+        raise UserError(f"--replay: found {str(path)!r}, expected a video with its recording next to it")
     recording = load_recording(path.with_suffix(_RECORDING))
     _render(recording, output or unused(path.with_suffix(".mp4")))
 

@@ -13,6 +13,7 @@ from atari_dqn.cli.options import (
     JobsOption,
     PlainOption,
     SiteOption,
+    file_or_folder,
     integer,
     is_on_ray,
     number,
@@ -98,8 +99,9 @@ def sweep(
     if retry and (plan or status):
         raise UserError("--retry: expected without --plan and --status, which start nothing")
     check_device_name(device)
-    given = {"jobs": jobs is not None, "device": device != "auto", "heartbeat": heartbeat != "5"}
-    refuse_ignored(status=status, plain=plain, **given)
+    others = {"plain": plain, "heartbeat": heartbeat != "5"}
+    refuse_ignored("--plan", is_given=plan, **others)
+    refuse_ignored("--status", is_given=status, jobs=jobs is not None, device=device != "auto", **others)
     loaded, path = _load(sweep, folder)
     if status:
         _print_status(path)
@@ -160,21 +162,13 @@ def _load(path: Path, folder: Path | None) -> tuple[Sweep | None, Path]:
     with interrupts_blocked():
         from atari_dqn.run.sweep.folder import is_sweep
         from atari_dqn.scale.members import load_sweep
-        from atari_dqn.spec.shipped import find_shipped, shipped_sweeps
+        from atari_dqn.spec.shipped import shipped_sweeps
 
-    found = find_shipped(path, shipped_sweeps(), is_folder_of_kind=is_sweep if folder is None else None)
-    if not found.is_dir():
-        loaded = load_sweep(found)
-        return loaded, folder or Path("outputs") / loaded.name
-    if folder is not None:
-        raise UserError(
-            f"--folder: found {folder}, although {path} is a folder; name a sweep file, or no --folder"
-        )
-    if not is_sweep(found):
-        raise UserError(
-            f"{path}: is not the folder of a sweep; expected a sweep file, or a folder it was begun in"
-        )
-    return None, found
+    found = file_or_folder("sweep", path, folder, shipped=shipped_sweeps(), is_of_kind=is_sweep)
+    if found.is_dir():
+        return None, found
+    loaded = load_sweep(found)
+    return loaded, folder or Path("outputs") / loaded.name
 
 
 def _print_status(path: Path) -> None:

@@ -21,6 +21,7 @@ from atari_dqn.cli.options import (
     SetOption,
     SinkOption,
     SpecPath,
+    refuse_ignored,
 )
 from atari_dqn.envs.processes import interrupts_blocked
 from atari_dqn.errors import UserError
@@ -68,6 +69,7 @@ def train(
         from atari_dqn.spec.loader import load_spec
         from atari_dqn.telemetry.sinks.options import SinkOptions, checked_sinks
 
+    refuse_ignored("--plan", is_given=plan, plain=plain, sink=bool(sink), notify=notify is not None)
     end_with_owner()
     core_times = read_core_times()
     resolved = load_spec(spec, overrides or [])

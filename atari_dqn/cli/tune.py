@@ -13,6 +13,7 @@ from atari_dqn.cli.options import (
     JobsOption,
     PlainOption,
     SiteOption,
+    file_or_folder,
     integer,
     is_on_ray,
     refuse_ignored,
@@ -81,7 +82,8 @@ def tune(
 
     require_extra()
     check_device_name(device)
-    refuse_ignored(status=status, jobs=jobs is not None, device=device != "auto", plain=plain)
+    refuse_ignored("--plan", is_given=plan, plain=plain)
+    refuse_ignored("--status", is_given=status, jobs=jobs is not None, device=device != "auto", plain=plain)
     found, path = _load(tune, folder)
     if status:
         _print_status(path)
@@ -92,7 +94,7 @@ def tune(
     hardware, devices = _machine(path, device)
     opened = _planned(found, path, hardware, devices)
     if plan:
-        _print_plan(opened, hardware, devices)
+        _print_plan(opened, hardware, devices, most)
         return
     check_one_fits(opened.record, hardware, devices)
     with opened.folder.locked():
@@ -128,21 +130,13 @@ def _load(path: Path, folder: Path | None) -> tuple[Tune, Path]:
     with interrupts_blocked():
         from atari_dqn.scale.tuning.folder import TuneFolder, is_tune, read_tune_record
         from atari_dqn.scale.tuning.tune_file import load_tune
-        from atari_dqn.spec.shipped import find_shipped, shipped_tunes
+        from atari_dqn.spec.shipped import shipped_tunes
 
-    found = find_shipped(path, shipped_tunes(), is_folder_of_kind=is_tune if folder is None else None)
-    if not found.is_dir():
-        loaded = load_tune(found)
-        return loaded, folder or Path("outputs") / loaded.name
-    if folder is not None:
-        raise UserError(
-            f"--folder: found {folder}, although {path} is a folder; name a tune file, or no --folder"
-        )
-    if not is_tune(found):
-        raise UserError(
-            f"{path}: is not the folder of a tune; expected a tune file, or a folder it was begun in"
-        )
-    return read_tune_record(TuneFolder(found)).tune, found
+    found = file_or_folder("tune", path, folder, shipped=shipped_tunes(), is_of_kind=is_tune)
+    if found.is_dir():
+        return read_tune_record(TuneFolder(found)).tune, found
+    loaded = load_tune(found)
+    return loaded, folder or Path("outputs") / loaded.name
 
 
 def _print_status(path: Path) -> None:
@@ -182,12 +176,12 @@ def _planned(tune: Tune, path: Path, hardware: Hardware, devices: Sequence[str])
     return plan_tune(tune, path, device=devices[0].partition(":")[0], hardware=hardware)
 
 
-def _print_plan(opened: OpenedTune, hardware: Hardware, devices: Sequence[str]) -> None:
+def _print_plan(opened: OpenedTune, hardware: Hardware, devices: Sequence[str], jobs: int | None) -> None:
     from atari_dqn.scale.tuning.plan import plan_lines
 
     for choice in opened.choices:
         typer.echo(str(choice))
-    typer.echo("\n".join(plan_lines(opened.record, hardware, devices)))
+    typer.echo("\n".join(plan_lines(opened.record, hardware, devices, jobs=jobs)))
 
 
 def _begin(opened: OpenedTune) -> None:

@@ -13,6 +13,8 @@ from atari_dqn.errors import UserError
 from atari_dqn.evaluation.outputs import Output, Stacks
 from atari_dqn.types import StepBatch
 
+_LONGEST_SHOWN = 60
+
 
 class Policy(Protocol):
     """Selects the actions of one game at a time; several games may take turns."""
@@ -55,9 +57,21 @@ class PolicyOutputs:
     def _act(self, slot: int, frames: UInt8[np.ndarray, "S H W"]) -> NDArray[np.float32]:
         action, self._states[slot] = self._policy.act(frames.copy(), self._states[slot])
         q_values = np.zeros(self._num_actions, dtype=np.float32)
-        if not isinstance(action, SupportsIndex) or not 0 <= index(action) < self._num_actions:
+        chosen = _index(action)
+        if chosen is None or not 0 <= chosen < self._num_actions:
             raise UserError(
-                f"the policy selected {action!r}, expected an action from 0 to {self._num_actions - 1}"
+                f"the policy selected {repr(action)[:_LONGEST_SHOWN]}, "
+                f"expected an action from 0 to {self._num_actions - 1}"
             )
-        q_values[index(action)] = 1.0
+        q_values[chosen] = 1.0
         return q_values
+
+
+def _index(action: object) -> int | None:
+    """Convert an action to an integer; None for what is none, such as a boolean or an array."""
+    if isinstance(action, bool | np.bool_) or not isinstance(action, SupportsIndex):
+        return None
+    try:
+        return index(action)
+    except TypeError:  # an array has the method of integers, but only a single number is one
+        return None

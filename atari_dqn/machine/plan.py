@@ -11,6 +11,7 @@ from atari_dqn.machine.actors import actor_items
 from atari_dqn.machine.devices import cuda_index
 from atari_dqn.machine.hardware import Hardware
 from atari_dqn.machine.items import Item, Place
+from atari_dqn.machine.largest_layer import key_of_weights
 from atari_dqn.machine.sizes import (
     CUDA_CONTEXT_BYTES,
     CUDA_PROCESS_BYTES,
@@ -33,6 +34,7 @@ from atari_dqn.machine.sizes import (
     unfolded_bytes,
 )
 from atari_dqn.spec.constraints import decided, given
+from atari_dqn.spec.keys import KEYS
 from atari_dqn.spec.schema import Spec
 
 PLACES: dict[Place, str] = {"ram": "RAM", "vram": "GPU memory", "disk": "disk"}
@@ -86,7 +88,7 @@ def make_plan(
     replay_on = replay_place(spec.replay.device, device, _replay_bytes(spec), hardware)
     replay: Place = "ram" if replay_on == "cpu" else "vram"
     network = network_shape(spec, num_actions)
-    weights = network_bytes(network)
+    weights, weights_key = network_bytes(network), key_of_weights(spec, network)
     items = (
         Item(place=replay, name="replay", bytes=_replay_bytes(spec), key="replay.capacity_steps"),
         *_state_items(spec, replay),
@@ -94,6 +96,7 @@ def make_plan(
             place=learner,
             name="networks and optimizer",
             bytes=weights * (_networks_in_memory(spec) + 1 + _OPTIMIZER_BUFFERS),
+            key=weights_key,
         ),
         Item(
             place=learner,
@@ -104,7 +107,7 @@ def make_plan(
         *_process_items(spec, device),
         *actor_items(spec, weights, actors_here=actors_here),
         *_trace_items(spec, num_actions),
-        *_disk_items(spec, weights),
+        *_disk_items(spec, weights, weights_key),
     )
     return Plan(device=device, items=items, total_frames=spec.training.total_frames)
 
@@ -148,17 +151,18 @@ def _problem(plan: Plan, place: Place, free: int, held_disk_bytes: int | None) -
         )
     items = [item for item in plan.items if item.place == place and item.key]
     largest = max(items, key=lambda item: item.bytes)
+    remedy = f"set {largest.key} = false" if KEYS[largest.key].kind is bool else f"lower {largest.key}"
     return (
         f"the run needs {needed} of {PLACES[place]}, "
-        f"{size(free)} are free; lower {largest.key} ({largest.name}: {size(largest.bytes)})"
+        f"{size(free)} are free; {remedy} ({largest.name}: {size(largest.bytes)})"
     )
 
 
-def _key_of_checkpoints(spec: Spec) -> str:
-    """Return the key to lower if the checkpoints do not fit on the disk."""
+def _key_of_checkpoints(spec: Spec, key_of_one: str) -> str:
+    """Return the key to lower if the checkpoints do not fit on the disk; `key_of_one` makes each smaller."""
     if spec.checkpoint.keep_last > 1:
         return "checkpoint.keep_last"
-    return "checkpoint.keep_best" if spec.checkpoint.keep_best > 1 else "replay.capacity_steps"
+    return "checkpoint.keep_best" if spec.checkpoint.keep_best > 1 else key_of_one
 
 
 def _replay_bytes(spec: Spec) -> int:
@@ -232,12 +236,14 @@ def _minibatch_bytes(spec: Spec, network: NetworkShape, place: Place) -> int:
 def _process_items(spec: Spec, device: str) -> tuple[Item, ...]:
     emulators = spec.env.num_envs * ENVIRONMENT_BYTES
     evaluation = spec.system.evaluation_envs * ENVIRONMENT_BYTES
-    workers = (decided(spec.system.workers) + spec.system.evaluation_workers) * WORKER_BYTES
+    workers = decided(spec.system.workers) * WORKER_BYTES
+    evaluators = spec.system.evaluation_workers * WORKER_BYTES
     base = PROCESS_BYTES if device == "cpu" else CUDA_PROCESS_BYTES
     items = (
         Item(place="ram", name="emulators", bytes=emulators, key="env.num_envs"),
         Item(place="ram", name="evaluation", bytes=evaluation, key="system.evaluation_envs"),
         Item(place="ram", name="worker processes", bytes=workers, key="system.workers"),
+        Item(place="ram", name="evaluation workers", bytes=evaluators, key="system.evaluation_workers"),
         Item(place="ram", name="Python and torch", bytes=base),
     )
     context = Item(place="vram", name="CUDA itself", bytes=0 if device == "cpu" else CUDA_CONTEXT_BYTES)
@@ -263,8 +269,8 @@ def _networks_in_memory(spec: Spec) -> int:
     return 1 if spec.learner.target_period_updates == 1 else _NETWORKS
 
 
-def _disk_items(spec: Spec, weights_bytes: int) -> tuple[Item, ...]:
-    """Return the items for the files of a run.
+def _disk_items(spec: Spec, weights_bytes: int, weights_key: str) -> tuple[Item, ...]:
+    """Return the items for the files of a run. `weights_key`: the key that makes the network smaller.
 
     A checkpoint contains the compressed replay, and shares unchanged parts with older checkpoints. The plan
     assumes that it shares none, as is the case if the whole replay was replaced in between. Older checkpoints
@@ -274,12 +280,14 @@ def _disk_items(spec: Spec, weights_bytes: int) -> tuple[Item, ...]:
     if spec.checkpoint.replay:
         states = sum(item.bytes for item in _state_items(spec, "ram"))  # saved as they are
         replay = round(_replay_bytes(spec) * SAVED_REPLAY_SHARE) + states
-    checkpoint = replay + weights_bytes * (_NETWORKS + _OPTIMIZER_BUFFERS)
+    weights = weights_bytes * (_NETWORKS + _OPTIMIZER_BUFFERS)
+    checkpoint = replay + weights
     kept = spec.checkpoint.keep_last + spec.checkpoint.keep_best
-    key = _key_of_checkpoints(spec)
+    key_of_one = "replay.capacity_steps" if replay > weights else weights_key
+    key = _key_of_checkpoints(spec, key_of_one)
     steps = frames_to_steps(spec.training.total_frames, frame_skip=spec.env.frame_skip)
     return (
         Item(place="disk", name=f"{kept} {_KEPT}", bytes=kept * checkpoint, key=key),
-        Item(place="disk", name="checkpoint being written", bytes=checkpoint, key="replay.capacity_steps"),
+        Item(place="disk", name="checkpoint being written", bytes=checkpoint, key=key_of_one),
         Item(place="disk", name="logs", bytes=round(steps * LOG_BYTES_PER_STEP), key="training.total_frames"),
     )

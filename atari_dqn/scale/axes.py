@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from atari_dqn.spec.check import show, value_problem
+from atari_dqn.spec.constraints import AUTO
 from atari_dqn.spec.errors import Fault
 from atari_dqn.spec.games import MULTI_PLAYER_GAMES, SINGLE_PLAYER_GAMES, TOY_GAMES, game_problem
-from atari_dqn.spec.keys import KEYS
+from atari_dqn.spec.keys import KEYS, Values
 from atari_dqn.spec.suggest import did_you_mean
 
 _MOST_SEEDS = 10_000
@@ -77,6 +78,17 @@ def read_threads(path: Path, table: Mapping[str, Any]) -> tuple[int, list[Fault]
     if type(found) is int and 1 <= found < 2**63:
         return found, []
     return 1, [Fault(str(path), "threads", f"found {show(found)}, expected an integer at least 1")]
+
+
+def threads_problem(values: Values, threads: int) -> str | None:
+    """Describe why a complete spec contradicts the number of threads of each run; None if it agrees."""
+    found = values.get("learner.threads", AUTO)
+    if found in (AUTO, threads):
+        return None
+    return (
+        f'found {show(found)}, expected "auto" or {threads}, the threads of each run; '
+        f'write threads = {show(found)} at the top, or learner.threads = "auto" in [set]'
+    )
 
 
 def _list_faults(path: Path, key: str, values: Sequence[Any]) -> Iterator[Fault]:

@@ -14,8 +14,8 @@ from atari_dqn.spec.digest import values_digest
 from atari_dqn.spec.errors import Fault, SpecError
 from atari_dqn.spec.games import GAME_CHECKS, TOY_GAMES, game_problem
 from atari_dqn.spec.keys import Scalar, flatten
-from atari_dqn.spec.loader import resolve_entries
-from atari_dqn.spec.parse import Entry, read_toml, table_entries
+from atari_dqn.spec.loader import file_entries, resolve_entries
+from atari_dqn.spec.parse import Entry
 
 _ANY_ATARI_GAME = "pong"
 _MOST_NAMED = 2
@@ -66,7 +66,7 @@ def load_sweep(path: Path) -> Sweep:
             by_label.setdefault(fault, []).append(_label(method, case))
         if found is not None:
             variants.append(found)
-    faults += _named(by_label, total=len(file.methods) * len(file.cases))
+    faults += named_faults(by_label, total=len(file.methods) * len(file.cases))
     sweep = Sweep(
         name=file.name,
         path=path,
@@ -89,7 +89,7 @@ def _label(method: Method, case: Case) -> str:
 def _variant(file: SweepFile, method: Method, case: Case) -> tuple[Variant | None, list[Fault]]:
     """Resolve the spec of a method in a case, and check each game of the sweep with it."""
     try:
-        base = list(table_entries(read_toml(method.spec), where=str(method.spec)))
+        base = file_entries(method.spec)
     except SpecError as error:
         return None, list(error.faults)
     written = [*base, *file.shared, *method.entries, *case.entries]
@@ -126,8 +126,8 @@ def _game_faults(file: SweepFile, kind: str) -> Iterator[Fault]:
             yield Fault(str(file.path), "game", problem)
 
 
-def _named(by_label: Mapping[Fault, Sequence[str]], *, total: int) -> Iterator[Fault]:
-    """Yield each fault once, with the names of its members unless it is a fault of all."""
+def named_faults(by_label: Mapping[Fault, Sequence[str]], *, total: int) -> Iterator[Fault]:
+    """Yield each fault once, with the labels that have it unless it is a fault of all `total` of them."""
     for fault, labels in by_label.items():
         unique = list(dict.fromkeys(labels))
         if len(labels) == total or total == 1:

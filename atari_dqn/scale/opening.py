@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,7 +17,9 @@ from atari_dqn.run.leases.links import check_links
 from atari_dqn.run.sweep.folder import SweepFolder
 from atari_dqn.run.sweep.record import Member, SweepRecord, read_record, write_record
 from atari_dqn.scale.auto_values import machine_share, merge_choices, resolve_variant
-from atari_dqn.scale.members import DIGEST_DIGITS, Sweep
+from atari_dqn.scale.axes import threads_problem
+from atari_dqn.scale.members import DIGEST_DIGITS, Sweep, named_faults
+from atari_dqn.spec.errors import Fault, SpecError
 from atari_dqn.spec.keys import AUTO_KEYS, Scalar
 
 _LOCK_TRIES, _LOCK_PAUSE_SECONDS = 500, 0.02
@@ -37,18 +39,23 @@ def plan_sweep(sweep: Sweep, path: Path, *, device: str, hardware: Hardware) -> 
     """Return the record that a sweep would have in a folder, without writing anything.
 
     `device`: `cpu` or `cuda`. `UserError` if the folder belongs to something else, or was begun with another
-    device or number of threads.
+    device or number of threads. `SpecError` if a method has another number of threads than the sweep.
     """
     folder = SweepFolder(path)
     before = _record_of(folder, sweep)
     if before is not None:
         _check_unchanged(before, sweep, device, folder)
+    has_begun = _beginnings(folder)
+    known = () if before is None else (*before.members, *before.former)
+    begun = {member.label for member in known if has_begun(member.name)}
+    _check_threads(sweep, begun)
+    recorded = {} if before is None else _recorded(before, begun, threads=sweep.threads, device=device)
     machine = machine_share(threads=sweep.threads, device=device, hardware=hardware)
     resolved = [
-        resolve_variant(variant, _decided(before, variant.label), machine) for variant in sweep.variants
+        resolve_variant(variant, recorded.get(variant.label, {}), machine) for variant in sweep.variants
     ]
     members = replace(sweep, variants=tuple(variant for variant, _ in resolved)).members()
-    members, former = _merged(before, members, _beginnings(folder))
+    members, former = _merged(known, members, has_begun)
     record = SweepRecord(
         name=sweep.name,
         device=device,
@@ -121,12 +128,35 @@ def _check_same(record: SweepRecord, folder: SweepFolder, what: str, began: obje
         )
 
 
-def _decided(before: SweepRecord | None, label: str) -> dict[str, Scalar]:
-    """Return the values with which members of a label were recorded: a later machine changes none of them."""
-    for member in (*before.members, *before.former) if before is not None else ():
-        if member.label == label:
-            return {key: member.values[key] for key in AUTO_KEYS if key in member.values}
-    return {}
+def _check_threads(sweep: Sweep, begun: Collection[str]) -> None:
+    """Refuse another number of threads than the sweep's, except in methods of which runs have begun."""
+    labels: dict[Fault, list[str]] = {}
+    for variant in sweep.variants:
+        problem = threads_problem(variant.values, sweep.threads)
+        if problem is not None and variant.label not in begun:
+            fault = Fault(str(sweep.path), "learner.threads", problem)
+            labels.setdefault(fault, []).append(variant.label)
+    if labels:
+        raise SpecError(list(named_faults(labels, total=len(sweep.variants))))
+
+
+def _recorded(
+    before: SweepRecord, begun: Collection[str], *, threads: int, device: str
+) -> dict[str, dict[str, Scalar]]:
+    """Return by label the values of `auto` keys with which members were recorded.
+
+    No later machine changes them. Another number of threads or another device does, until a run of the label
+    begins.
+    """
+    is_same = (before.threads, before.device) == (threads, device)
+    found: dict[str, dict[str, Scalar]] = {}
+    for member in (*before.members, *before.former):
+        # more threads than the sweep's are no choice of `auto`: the sweep file had them
+        fits = is_same and int(member.values.get("learner.threads", threads)) <= threads
+        if fits or member.label in begun:
+            values = {key: member.values[key] for key in AUTO_KEYS if key in member.values}
+            found.setdefault(member.label, values)
+    return found
 
 
 def _beginnings(folder: SweepFolder) -> Callable[[str], bool]:
@@ -137,14 +167,13 @@ def _beginnings(folder: SweepFolder) -> Callable[[str], bool]:
 
 
 def _merged(
-    before: SweepRecord | None, members: Sequence[Member], has_begun: Callable[[str], bool]
+    known: Sequence[Member], members: Sequence[Member], has_begun: Callable[[str], bool]
 ) -> tuple[list[Member], list[Member]]:
     """Return the members of a sweep, and those that began but do not belong to it any more.
 
-    A member keeps the name under which it was recorded, even if it has not begun. A new, different member of
-    that name gets its digest added to it.
+    `known`: the members in the record. A member keeps the name under which it was recorded, even if it has
+    not begun. A new, different member of that name gets its digest added to it.
     """
-    known = () if before is None else (*before.members, *before.former)
     by_digest = {member.digest: member for member in known}
     began = {member.name for member in known if has_begun(member.name)}
     present = {member.digest for member in members}

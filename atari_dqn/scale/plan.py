@@ -11,6 +11,7 @@ from atari_dqn.formatting import duration, size
 from atari_dqn.machine.hardware import Hardware
 from atari_dqn.run.sweep.record import Member, SweepRecord
 from atari_dqn.run.sweep.status import ENDED, SweepStatus
+from atari_dqn.run.threads import check_threads
 from atari_dqn.scale.room import Disk, Need, Needs, Room
 from atari_dqn.spec.keys import build
 
@@ -67,6 +68,7 @@ def make_sweep_plan(
     """Plan the runs of a record. `rates`: measured frames per second by label, for labels without runs.
 
     `status`: of the folder, if the sweep has begun; its runs have the best rates, with others at work.
+    `UserError` if a run that is left would have more threads than this machine has cores.
     """
     disk = Disk(hardware.disk_free_bytes, None if status is None else status.folder.written_bytes)
     needs, room = Needs(hardware, record.threads), Room(hardware, devices, disk=disk)
@@ -86,6 +88,8 @@ def make_sweep_plan(
             )
         )
     pending = [each for each, run in zip(record.members, runs, strict=True) if run.state not in ENDED]
+    if pending:
+        check_threads("threads", record.threads, hardware.cores_usable)
     at_once, limited_by = _at_once(pending, room, needs, jobs)
     return SweepPlan(
         device=record.device,

@@ -67,9 +67,10 @@ class Needs:
 def _need(values: Values, device: str, hardware: Hardware, threads: int) -> Need:
     spec = build(values)
     plan = make_plan(spec, num_actions=MOST_ACTIONS, device=device, hardware=hardware)
+    threads = max(threads, int(values.get("learner.threads", threads)))  # earlier sweeps may have more
     cores = max(threads + decided(spec.system.workers), cores_for_actors(spec))
     return Need(
-        cores=min(hardware.cores_usable, cores),
+        cores=max(threads, min(hardware.cores_usable, cores)),  # more threads than cores are refused
         ram=plan.bytes("ram"),
         vram=plan.bytes("vram"),
         disk=plan.bytes("disk"),

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from atari_dqn.spec.constraints import AUTO
 from atari_dqn.spec.errors import Fault
+from atari_dqn.spec.history import original_name
 from atari_dqn.spec.keys import KEYS, SECTIONS, Key, Scalar
 from atari_dqn.spec.numbers import whole_number
-from atari_dqn.spec.parse import Entry
+from atari_dqn.spec.parse import SET_OPTION, Entry
 from atari_dqn.spec.suggest import did_you_mean, did_you_mean_key
 
 _LONGEST_SHOWN = 60
@@ -38,10 +39,13 @@ class Checked:
 
 
 def check_entries(entries: Iterable[Entry]) -> Checked:
-    """Check each entry separately. If a key is written twice, its last value counts."""
+    """Check each entry separately. If a key is written in several places, its last value counts.
+
+    Two values in one place are a fault: TOML allows them under a former and the current name of a key.
+    """
     checked = Checked()
     for entry in entries:
-        problem = entry_problem(entry)
+        problem = entry_problem(entry) or _repetition(entry, checked.where)
         if problem is not None:
             checked.faults.append(Fault(entry.where, entry.key, problem))
         if entry.key not in KEYS:
@@ -54,12 +58,19 @@ def check_entries(entries: Iterable[Entry]) -> Checked:
     return checked
 
 
+def _repetition(entry: Entry, where: Mapping[str, str]) -> str | None:
+    """Describe the fault of a key that its file or table has twice; None if it has it once."""
+    if entry.where == SET_OPTION or where.get(entry.key) != entry.where:
+        return None
+    return f"is written twice, also as {original_name(entry.key)}, its former name; keep one of them"
+
+
 def entry_problem(entry: Entry) -> str | None:
     """Describe what is wrong with an entry; None if nothing is."""
     if entry.key in KEYS:
         return value_problem(KEYS[entry.key], entry.value)
     if entry.key in SECTIONS:
-        is_empty = entry.value == {}
+        is_empty = entry.value == {} and entry.where != SET_OPTION
         return None if is_empty else f"found {show(entry.value)}, expected a section, its keys set one by one"
     return _unknown(entry)
 

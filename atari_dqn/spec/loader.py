@@ -14,7 +14,7 @@ from atari_dqn.spec.constraints import AUTO
 from atari_dqn.spec.contradictions import contradictions
 from atari_dqn.spec.digest import cannot_change_results
 from atari_dqn.spec.errors import Fault, SpecError
-from atari_dqn.spec.history import with_added_keys
+from atari_dqn.spec.history import FORMERLY_RECORDED, with_added_keys
 from atari_dqn.spec.keys import KEYS, Values, build, unresolved
 from atari_dqn.spec.parse import Entry, override_entry, read_toml, table_entries
 from atari_dqn.spec.schema import Spec
@@ -51,10 +51,25 @@ def load_spec(path: str | Path, overrides: Sequence[str] = ()) -> ResolvedSpec:
     every fault.
     """
     path = find_spec(Path(path))
-    file_entries = list(table_entries(read_toml(path), where=str(path)))
+    entries = file_entries(path)
     override_entries, faults = _read_overrides(overrides)
-    resolved = resolve_entries(path, [*file_entries, *override_entries], faults)
-    return replace(resolved, name=_name_of(path, file_entries, resolved.spec.game))
+    resolved = resolve_entries(path, [*entries, *override_entries], faults)
+    return replace(resolved, name=_name_of(path, entries, resolved.spec.game))
+
+
+def file_entries(path: Path) -> list[Entry]:
+    """Read the entries of a spec file, and add to those of a complete spec the keys that are newer.
+
+    A complete spec has every key that applied when it was written, as a run's spec.toml and the output of
+    `dqn spec show`. Keys that were added since get the values that keep its behaviour, not the track's.
+    """
+    entries = list(table_entries(read_toml(path), where=str(path)))
+    written = check_entries(entries).values
+    complete = with_added_keys(written, {})
+    absent = KEYS.keys() - complete.keys() - FORMERLY_RECORDED.keys()
+    if any(KEYS[key].applies(complete) for key in absent):
+        return entries
+    return [*entries, *(Entry(key, complete[key], str(path)) for key in complete if key not in written)]
 
 
 def resolve_entries(path: Path, entries: Iterable[Entry], faults: Iterable[Fault] = ()) -> ResolvedSpec:
@@ -82,9 +97,9 @@ def load_resolved(path: str | Path, provenance: Mapping[str, Any] = MappingProxy
     return _resolve(path, checked, valid, is_existing_run=True)
 
 
-def _name_of(path: Path, file_entries: Sequence[Entry], game: str) -> str:
+def _name_of(path: Path, entries: Sequence[Entry], game: str) -> str:
     """Return the name of a run: the file's, followed by the game if the file names another one."""
-    written = next((entry.value for entry in file_entries if entry.key == "game"), game)
+    written = next((entry.value for entry in entries if entry.key == "game"), game)
     return path.stem if written == game else f"{path.stem}_{game}"
 
 

@@ -22,6 +22,7 @@ SET_OPTION = "--set"
 _MAX_BYTES = 1_000_000  # far above the size of any spec
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _PLACE = re.compile(r"\(at (?:line (\d+), column \d+|end of document)\)$")
+_WITH_UNIT = re.compile(r"=\s*([\d.,_]+[km]?)(?=\s*(?:#|$))", re.IGNORECASE)
 _LONGEST_SHOWN = 60
 
 
@@ -61,13 +62,20 @@ def _syntax_problem(text: str, error: tomllib.TOMLDecodeError) -> str:
     # tomllib also rejects lines of correct syntax if they repeat a key or a section.
     once = ", each key and section once" if "twice" in str(error) or "overwrite" in str(error) else ""
     shown = line if len(line) <= _LONGEST_SHOWN else f"{line[:_LONGEST_SHOWN]}…"
-    suggestion = _with_toml_booleans(line)
+    suggestion = _as_toml(line)
     hint = f"; did you mean `{suggestion}`?" if suggestion != line else ""
     return f"line {number} is not TOML: found `{shown}`, expected `KEY = VALUE` or `[SECTION]`{once}{hint}"
 
 
-def _with_toml_booleans(line: str) -> str:
-    return re.sub(r"=\s*(True|False)\b", lambda match: match[0].lower(), line)
+def _as_toml(line: str) -> str:
+    """Write booleans of Python and numbers such as `2.4M` in a line as TOML."""
+    line = re.sub(r"=\s*(True|False)\b", lambda match: match[0].lower(), line)
+    return _WITH_UNIT.sub(_as_integer, line)
+
+
+def _as_integer(value: re.Match[str]) -> str:
+    number = whole_number(value[1])
+    return value[0] if number is None else f"= {number:_}"
 
 
 def _read_problem(error: Exception) -> str:
@@ -117,8 +125,8 @@ def table_entries(table: Mapping[str, Any], *, where: str) -> Iterator[Entry]:
 def override_entry(text: str) -> Entry:
     """Parse a `--set` option, `section.key=value`, into an entry.
 
-    The value is TOML, or a string without quotes; that of an integer key may also be written as `2.4M` or
-    `1e6`. `SpecError` if the key or the value is missing.
+    The value is TOML, or a string without quotes; a whole number may also be written as `2.4M` or `1e6`.
+    `SpecError` if the key or the value is missing.
     """
     name, equals, value = text.partition("=")
     name, value = current_name(name.strip()), value.strip()
@@ -129,8 +137,9 @@ def override_entry(text: str) -> Entry:
 
 
 def _override_value(name: str, text: str) -> Any:
-    if name in KEYS and KEYS[name].kind is int and (number := whole_number(text)) is not None:
-        return number
+    kind = KEYS[name].kind if name in KEYS else str
+    if kind in (int, float) and (number := whole_number(text)) is not None:
+        return kind(number)
     try:
         table = tomllib.loads(f"value = {text}")
     except (ValueError, RecursionError):

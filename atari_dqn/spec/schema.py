@@ -13,6 +13,9 @@ from atari_dqn.spec.constraints import AtLeast, AtMost, Auto, Below, MoreThan, U
 from atari_dqn.spec.schema_actors import Actors
 from atari_dqn.spec.schema_agent import Distribution, Learner, Network, Optimizer, Replay
 
+_MOST_EXPONENT = 1_000
+"""Far above any in use. With an infinite exponent, ε of the first environment would be NaN: ∞ · 0."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Toggles:
@@ -113,7 +116,9 @@ class Exploration:
     spectrum_base: Annotated[float | None, MoreThan(0.0), Below(1.0), When("exploration.kind", "spectrum")]
     """Environment i of N has ε = base^(1 + exponent · i / (N − 1)), i = 0 … N − 1: the base is ε of the first
     environment, which explores most. 0.4 in Horgan et al. (2018)."""
-    spectrum_exponent: Annotated[float | None, AtLeast(0.0), When("exploration.kind", "spectrum")]
+    spectrum_exponent: Annotated[
+        float | None, AtLeast(0.0), AtMost(_MOST_EXPONENT), When("exploration.kind", "spectrum")
+    ]
     """Exponent of the spectrum: ε of the last environment, which explores least, is base^(1 + exponent). 7 in
     Horgan et al. (2018)."""
 

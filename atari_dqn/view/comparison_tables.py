@@ -175,9 +175,9 @@ def _legend(comparison: Comparison) -> Iterator[RenderableType]:
         yield from _title("protocols", "")
     yield from (_item(words.short(), digest, "dim") for digest, words in comparison.protocols.items())
     yield Text(
-        f"\nn: seeds. Intervals: stratified bootstrap over seeds, percentiles, {RESAMPLES:,} resamples; of the "
-        "difference of two means Welch's. IQM: mean of the middle half. Best: mean over seeds of the best full "
-        f"evaluation, a maximum and so biased upwards. {MARK}: the frame cap cut games.",
+        f"\nn: seeds. Intervals: stratified bootstrap over seeds, percentiles, {RESAMPLES:,} resamples; of "
+        "the difference of two means Welch's. IQM: mean of the middle half. Best: mean over seeds of the best "
+        f"full evaluation, a maximum and so biased upwards. {MARK}: the frame cap cut games.",
         style="dim",
     )
 

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,7 @@ from tiny import CPU, FEW_STEPS, MEMORY, run
 
 import atari_dqn as dqn
 from atari_dqn.errors import DamagedError, UserError
+from atari_dqn.evaluation.evaluate import evaluate
 from atari_dqn.evaluation.frozen_agent import load_frozen
 
 GREEDY = ("evaluation.epsilon=0", "evaluation.max_episode_frames=2_000")
@@ -46,6 +48,36 @@ def test_games_played_by_act_are_those_of_evaluate(kind: str, request: pytest.Fi
             total, over = total + reward, terminated or truncated
         returns.append(total)
     assert tuple(returns) == agent.evaluate(episodes=4).score.returns
+
+
+@pytest.mark.parametrize("kind", ["plain", "recurrent"])
+def test_an_agent_is_scored_with_its_past_as_by_its_own_evaluation(
+    kind: str, request: pytest.FixtureRequest
+) -> None:
+    agent = dqn.load(request.getfixturevalue(kind))
+    with torch.no_grad():  # a memory whose last action and reward decide the next action
+        for name, weight in agent.frozen.network.named_parameters():
+            if name.startswith("memory.layer.weight"):
+                weight.mul_(10)
+    spec = replace(agent.spec, evaluation=replace(agent.spec.evaluation, epsilon=0.5))
+    found = dqn.evaluate(agent, spec, episodes=6)
+    games = evaluate(agent.frozen.network, spec, episodes=6)
+    assert found.score.returns == tuple(game.episode_return for game in games)
+    assert dqn.evaluate(agent, agent.spec, episodes=2) == agent.evaluate(episodes=2)
+
+
+@pytest.mark.parametrize(
+    ("changed", "found"),
+    [
+        ({"stack_frames": 2}, "observations of 4 frames of 36×36, the spec has observations of 2 frames of"),
+        ({"screen_size_pixels": 40}, "observations of 4 frames of 36×36, the spec has .* of 40×40"),
+    ],
+)
+def test_an_agent_of_other_observations_is_refused(plain: Path, changed: dict[str, int], found: str) -> None:
+    agent = dqn.load(plain)
+    spec = replace(agent.spec, env=replace(agent.spec.env, **changed))
+    with pytest.raises(UserError, match=f"the policy is an agent with {found}"):
+        dqn.evaluate(agent, spec, episodes=1)
 
 
 def test_q_values_are_those_of_the_network(plain: Path) -> None:

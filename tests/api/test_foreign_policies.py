@@ -1,5 +1,6 @@
 """Environments for other programs, and scores of their policies under our protocols."""
 
+import re
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -12,6 +13,7 @@ from tiny import CPU, TINY_CATCH
 
 import atari_dqn as dqn
 from atari_dqn.api.agent import Agent
+from atari_dqn.api.specs import resolved_spec
 from atari_dqn.assembly.parts import build_network
 from atari_dqn.envs.games import game_info
 from atari_dqn.errors import UserError
@@ -80,10 +82,29 @@ def test_the_protocol_is_recorded_with_the_score() -> None:
     assert result.protocol.episodes == 2
 
 
-@pytest.mark.parametrize("action", [-1, 3, None, "up", 1.0])
+@pytest.mark.parametrize(
+    "action", [-1, 3, None, "up", 1.0, True, np.bool_(True), np.array([1]), np.array([0.25, 0.5, 0.25])]
+)
 def test_an_action_that_there_is_not_is_refused(action: object) -> None:
-    with pytest.raises(UserError, match=rf"selected {action!r}, expected an action from 0 to 2"):
+    expected = re.escape(f"selected {action!r}, expected an action from 0 to 2")
+    with pytest.raises(UserError, match=expected):
         dqn.evaluate(lambda _: action, TINY_CATCH, episodes=1, overrides={"evaluation.epsilon": 0.0})
+
+
+@pytest.mark.parametrize("action", [np.int64(1), np.uint8(1), np.array(1)])
+def test_an_integer_of_numpy_is_an_action(action: object) -> None:
+    expected = dqn.evaluate(lambda _: 1, TINY_CATCH, episodes=1)
+    assert dqn.evaluate(lambda _: action, TINY_CATCH, episodes=1) == expected
+
+
+def test_overrides_may_be_numbers_of_numpy() -> None:
+    overrides = {
+        "optimizer.learning_rate": np.float64(0.001),
+        "seed": np.int64(2),
+        "toggles.double": np.bool_(True),
+    }
+    spec = resolved_spec(TINY_CATCH, overrides).spec
+    assert (spec.optimizer.learning_rate, spec.seed, spec.toggles.double) == (0.001, 2, True)
 
 
 def test_wrong_arguments_are_refused_in_words() -> None:

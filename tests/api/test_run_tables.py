@@ -1,5 +1,6 @@
 import csv
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -140,3 +141,16 @@ def test_compare_takes_runs_paths_and_folders(trained: Path) -> None:
     with pytest.raises(UserError, match="not found"):
         dqn.compare([trained, trained.parent / "absent"])
     assert len(dqn.compare([trained, trained.parent / "absent"], strict=False).left_out) == 1
+
+
+def test_compare_takes_a_single_run(trained: Path) -> None:
+    for one in (dqn.Run(trained), trained, str(trained)):
+        (result,) = dqn.compare(one).results
+        assert result.group.runs[0].path == trained
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_compare_refuses_an_unknown_table_of_human_scores(trained: Path, strict: bool) -> None:
+    expected = "found 'nature_2015', expected atari57 or nature2015; did you mean \"nature2015\"?"
+    with pytest.raises(UserError, match=re.escape(expected)):
+        dqn.compare([trained], human_table="nature_2015", strict=strict)

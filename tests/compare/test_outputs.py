@@ -182,6 +182,12 @@ def test_wrong_options_are_one_message(dqn: Dqn, runs: list[Path], arguments: tu
     assert message in errors
 
 
+def test_the_score_to_reach_may_be_written_with_a_unit(dqn: Dqn, runs: list[Path], tmp_path: Path):
+    assert dqn("compare", *runs, "--to-score", "0.02k", "--csv", tmp_path / "found.csv")[0] == 0
+    with (tmp_path / "found.csv").open() as file:
+        assert {row["to_score"] for row in csv.DictReader(file)} == {"20.0"}
+
+
 def test_a_directory_that_is_no_run_is_one_message(dqn: Dqn, tmp_path: Path):
     code, errors = dqn("compare", tmp_path)
     assert (code, errors.count("\n"), "is not a run directory" in errors) == (2, 1, True)

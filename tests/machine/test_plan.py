@@ -215,6 +215,48 @@ def test_error_of_too_many_environments_names_their_key(make_spec: MakeSpec, lap
         check_fits(plan, laptop)
 
 
+LARGE_PARTS = {
+    "hidden layer": (["network.hidden_units=1_000_000_000_000"], "lower network.hidden_units (networks"),
+    "channels": (["network.kind=impala", "network.width=1000"], "lower network.width (networks"),
+    "memory": (
+        ["replay.kind=sequences", "network.memory=lstm", "network.memory_units=1_000_000",
+         "env.stack_frames=1"],
+        "lower network.memory_units (networks",
+    ),
+    "atoms": (
+        ["toggles.distribution=c51", "distribution.num_atoms=10_000_000", "system.evaluation_video=false"],
+        "lower distribution.num_atoms (networks",
+    ),
+    "evaluation workers": (["system.evaluation_workers=100000"], "lower system.evaluation_workers (eval"),
+    "workers": (["system.workers=100000"], "lower system.workers (worker"),
+    "recorded decisions": (
+        ["system.evaluation_video=true", "evaluation.full_episodes=1_000_000"],
+        "set system.evaluation_video = false (recorded",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", LARGE_PARTS, ids=str)
+def test_error_names_the_key_of_the_part_that_is_too_large(
+    make_spec: MakeSpec, laptop: Hardware, case: str
+) -> None:
+    overrides, remedy = LARGE_PARTS[case]
+    plan = make_plan(make_spec(*overrides), num_actions=6, device="cpu", hardware=laptop)
+    with pytest.raises(UserError) as refused:
+        check_fits(plan, laptop)
+    assert remedy in str(refused.value).splitlines()[0]
+
+
+def test_checkpoints_that_are_too_large_by_their_weights_name_the_key_of_the_network(
+    make_spec: MakeSpec, laptop: Hardware
+) -> None:
+    spec = make_spec("checkpoint.replay=false", "checkpoint.keep_last=1", "checkpoint.keep_best=1")
+    small = replace(laptop, disk_free_bytes=10_000_000)
+    plan = make_plan(spec, num_actions=6, device="cpu", hardware=small)
+    with pytest.raises(UserError, match=r"of disk, 10\.0 MB are free; lower network\.hidden_units"):
+        check_fits(plan, small)
+
+
 @pytest.mark.parametrize(
     ("choice", "device", "needed", "place"),
     [

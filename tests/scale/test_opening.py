@@ -1,5 +1,6 @@
 """A sweep begins in a folder of its own, goes on there, and takes up what its file has gained."""
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -7,13 +8,16 @@ from pathlib import Path
 import pytest
 
 from atari_dqn.errors import DamagedError, UserError
-from atari_dqn.machine.hardware import Hardware, find_hardware
+from atari_dqn.machine.hardware import Gpu, Hardware, find_hardware
 from atari_dqn.run.leases.owner import Owner
 from atari_dqn.run.sweep.folder import SweepFolder
 from atari_dqn.run.sweep.record import read_record
 from atari_dqn.scale import auto_values
 from atari_dqn.scale.members import load_sweep
 from atari_dqn.scale.opening import Opened, open_sweep, plan_sweep, reopen_sweep
+from atari_dqn.spec.errors import SpecError
+from atari_dqn.spec.loader import load_spec
+from atari_dqn.spec.render import resolved_toml
 
 HARDWARE = find_hardware(Path.cwd(), with_gpus=False)
 TEXT = 'spec = "catch_smoke"\nseeds = 2\n'
@@ -198,6 +202,62 @@ def test_a_record_with_one_value_of_auto_for_all_members_is_read(opened: Open):
     )
     assert '"auto"' in record.read_text()
     assert read_record(record) == found.record
+
+
+THREADS = (
+    'learner.threads: found 2, expected "auto" or 1, the threads of each run; write threads = 2 at the top'
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [TEXT + "[set]\nlearner.threads = 2\n", 'spec = "catch_smoke"\n[grid]\nlearner.threads = [1, 2]\n'],
+)
+def test_other_threads_than_the_sweeps_are_refused_with_the_remedy(opened: Open, tmp_path: Path, text: str):
+    with pytest.raises(SpecError, match=re.escape(f"mine.toml: {THREADS}")):
+        opened(text)
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_base_spec_that_fixes_the_same_threads_or_is_set_to_auto_is_taken(opened: Open, tmp_path: Path):
+    (tmp_path / "fixed.toml").write_text(resolved_toml(load_spec("catch_smoke", ["learner.threads=2"])))
+    with pytest.raises(SpecError, match=re.escape(f'{THREADS}, or learner.threads = "auto" in [set]')):
+        opened('spec = "fixed.toml"\n')
+    found = opened('spec = "fixed.toml"\n[set]\nlearner.threads = "auto"\n')
+    assert found.record.members[0].values["learner.threads"] == 1
+    found = opened('spec = "fixed.toml"\nthreads = 2\n')
+    assert found.record.members[0].values["learner.threads"] == 2
+
+
+def test_a_folder_whose_runs_began_with_other_threads_than_the_sweeps_goes_on(
+    opened: Open, monkeypatch: pytest.MonkeyPatch
+):
+    text = TEXT + "[set]\nlearner.threads = 2\n"
+    with monkeypatch.context() as earlier:
+        earlier.setattr("atari_dqn.scale.opening.threads_problem", lambda *_: None)
+        begin(opened(text), "catch_smoke_catch_seed1")
+    assert [member.values["learner.threads"] for member in opened(text).record.members] == [2, 2]
+
+
+@pytest.mark.parametrize("before", ["threads = 8\n", "[set]\nlearner.threads = 8\n"])
+def test_recorded_threads_end_with_their_cause_if_no_run_has_begun(
+    opened: Open, monkeypatch: pytest.MonkeyPatch, before: str
+):
+    with monkeypatch.context() as earlier:
+        earlier.setattr("atari_dqn.scale.opening.threads_problem", lambda *_: None)
+        first = opened(TEXT + before)
+    assert first.record.members[0].values["learner.threads"] == 8
+    assert [member.values["learner.threads"] for member in opened(TEXT).record.members] == [1, 1]
+
+
+@pytest.mark.usefixtures("without_kernels")
+def test_a_folder_that_another_type_of_device_takes_over_before_any_run_gets_its_auto(opened: Open):
+    gpu = Gpu(name="g", memory_bytes=16 * 10**9, memory_free_bytes=16 * 10**9, capability=(9, 0))
+    slow = replace(HARDWARE, cpu_flags=("avx2",), gpus=(gpu,))
+    text = 'spec = "pong_quick"\n'
+    assert opened(text, hardware=slow).record.members[0].values["learner.precision"] == "fp32"
+    found = opened(text, hardware=slow, device="cuda")
+    assert found.record.members[0].values["learner.precision"] == "bf16"
 
 
 def test_a_damaged_record_is_refused(opened: Open):

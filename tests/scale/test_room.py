@@ -45,6 +45,20 @@ def test_a_run_with_actors_needs_cores_for_all_of_them(per_core: int, cores: int
     assert needs.of(member, "cpu").cores == cores
 
 
+@pytest.mark.parametrize(("threads", "cores"), [(1, 3), (2, 3), (64, 64)])
+def test_a_run_needs_a_core_for_each_thread_and_for_workers_as_far_as_there_are(threads: int, cores: int):
+    values = {**flatten(tiny_spec("system.workers=4")), "learner.threads": min(threads, 2)}
+    member = Member(name="a", label="a", game="catch", seed=1, digest="", values=values)
+    needs = Needs(replace(HARDWARE, cores_usable=3), threads=threads)
+    assert needs.of(member, "cpu").cores == cores
+
+
+def test_a_run_with_more_threads_than_its_sweep_needs_a_core_for_each():
+    values = {**flatten(tiny_spec()), "learner.threads": 2}
+    member = Member(name="a", label="a", game="catch", seed=1, digest="", values=values)
+    assert Needs(replace(HARDWARE, cores_usable=4), threads=1).of(member, "cpu").cores == 2
+
+
 def test_cores_that_others_use_are_left_to_them():
     given = room().place("a", {"cpu": SMALL}, threads=1, avoid={0, 2})
     assert given is not None

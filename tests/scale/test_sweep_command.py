@@ -96,7 +96,14 @@ BAD = {
     ("mine.toml", "--status", "--plan"): "--plan and --status: expected one of them",
     ("mine.toml", "--measure"): "--measure: expected with --plan",
     ("mine.toml", "--plan", "--retry"): "--retry: expected without --plan and --status",
-    ("mine.toml", "--status", "--jobs", "2", "--plain"): "--status: expected without --plain, --jobs",
+    ("mine.toml", "--status", "--jobs", "2", "--plain"): "--status: expected without --jobs, --plain",
+    (
+        "mine.toml",
+        "--plan",
+        "--plain",
+        "--heartbeat",
+        "3",
+    ): "--plan: expected without --plain, --heartbeat: it",
     ("mine.toml", "--status", "--retry"): "--retry: expected without --plan and --status",
     ("mine.toml", "--on", "loca"): "--on: found 'loca', expected local or ray; did you mean \"local\"?",
     ("mine.toml", "--device", "cuda:7"): "device 'cuda:7' is not available: found 0 CUDA devices",
@@ -113,6 +120,23 @@ def test_bad_input_is_one_message_and_starts_nothing(sweep: Sweep, tmp_path: Pat
     assert (refused.code, refused.out) == (UserError.exit_code, "")
     assert BAD[words] in refused.err
     assert len(refused.err.splitlines()) == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.toml"]
+
+
+@pytest.mark.parametrize("option", ["--plan", "--plain"])
+def test_more_threads_than_cores_are_refused_before_anything_is_written(
+    sweep: Sweep, tmp_path: Path, option: str
+):
+    (tmp_path / "mine.toml").write_text(f"{TEXT}".replace("[methods.one]", "threads = 1000\n[methods.one]"))
+    refused = sweep("mine.toml", option)
+    assert (refused.code, refused.out) == (2, "")
+    assert 'learner.threads: found 1, expected "auto" or 1000' in refused.err
+    (tmp_path / "mine.toml").write_text(
+        TEXT.replace("[methods.one]", 'threads = 1000\n[set]\nlearner.threads = "auto"\n[methods.one]')
+    )
+    refused = sweep("mine.toml", option)
+    assert (refused.code, refused.out) == (2, "")
+    assert "threads: found 1000, expected at most" in refused.err
     assert [path.name for path in tmp_path.iterdir()] == ["mine.toml"]
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from atari_dqn.errors import UserError
 from atari_dqn.machine.hardware import find_hardware
 from atari_dqn.run.leases.owner import Owner
 from atari_dqn.run.sweep.failures import Failure, write_failure_record
@@ -142,6 +143,21 @@ def test_the_planned_time_of_several_at_once_is_that_of_whole_runs(opened: Opene
     plan = make_sweep_plan(opened.record, hardware=HARDWARE, devices=["cpu"], status=status, rates={})
     assert [run.seconds for run in plan.left] == [30.0, 20.0, 40.0, 40.0]
     assert "1m 00s with 3 at once" in plan_text(replace(plan, at_once=3))
+
+
+def test_more_threads_than_cores_are_refused_by_the_plan_while_runs_are_left(
+    opened: Opened, status: SweepStatus
+):
+    hardware = replace(HARDWARE, cores_usable=2)
+    record = replace(opened.record, threads=64)
+    with pytest.raises(UserError, match="threads: found 64, expected at most 2, the cores of this process"):
+        make_sweep_plan(record, hardware=hardware, devices=["cpu"], status=status, rates={})
+    for member in record.members:
+        (status.folder.path / member.name).mkdir(exist_ok=True)
+        (status.folder.path / member.name / "summary.json").write_text("{}")
+    status.refresh()
+    plan = make_sweep_plan(record, hardware=hardware, devices=["cpu"], status=status, rates={})
+    assert plan.left == []
 
 
 def test_jobs_limit_what_runs_at_once(opened: Opened):

@@ -3,6 +3,9 @@ from pathlib import Path
 import pytest
 
 from atari_dqn.cli import spec as spec_command
+from atari_dqn.scale.members import load_sweep
+from atari_dqn.scale.tuning.tune_file import load_tune
+from atari_dqn.spec.constraints import AUTO
 from atari_dqn.spec.errors import SpecError
 from atari_dqn.spec.history import ADDED
 from atari_dqn.spec.keys import KEYS
@@ -35,6 +38,50 @@ def test_c51_run_from_before_the_priority_key_uses_the_kl_divergence(
     complete = resolved_toml(load_spec(RUNS / "atari100k_der.toml", RESOLVED))
     path.write_text("".join(line for line in complete.splitlines(True) if not line.startswith("priority =")))
     assert load_resolved(path).spec.replay.priority == "kl"
+
+
+def der_of_an_earlier_version(folder: Path, *also_missing: str) -> Path:
+    """Write a complete spec of data-efficient Rainbow from before the key of the weights' maximum."""
+    path = folder / "der.toml"
+    missing = tuple(f"{leaf} =" for leaf in ("weight_maximum", *also_missing))
+    lines = resolved_toml(load_spec(RUNS / "atari100k_der.toml", RESOLVED)).splitlines(True)
+    path.write_text("".join(line for line in lines if not line.startswith(missing)))
+    return path
+
+
+def test_complete_spec_of_an_earlier_version_keeps_its_algorithm_in_a_new_run(tmp_path: Path) -> None:
+    path = der_of_an_earlier_version(tmp_path)
+    resolved = load_spec(path, ["seed=2"])
+    assert (resolved.spec.replay.weight_maximum, resolved.track_label) == ("replay", "C*")
+    assert resolved.deviations == ("replay.weight_maximum",)
+    assert load_spec(path).spec == load_resolved(path).spec
+    assert load_spec(path, ["replay.weight_maximum=minibatch"]).deviations == ()
+
+
+def test_spec_that_lacks_an_older_key_too_gets_newer_keys_from_its_track(tmp_path: Path) -> None:
+    spec = load_spec(der_of_an_earlier_version(tmp_path, "batch_size")).spec
+    assert (spec.replay.weight_maximum, spec.learner.batch_size) == ("minibatch", 32)
+
+
+def test_complete_spec_may_be_older_than_the_key_of_threads(tmp_path: Path) -> None:
+    spec = load_spec(der_of_an_earlier_version(tmp_path, "threads")).spec
+    assert (spec.replay.weight_maximum, spec.learner.threads) == ("replay", AUTO)
+
+
+def test_part_that_an_override_adds_to_a_complete_spec_has_the_values_of_today(tmp_path: Path) -> None:
+    spec = load_spec(der_of_an_earlier_version(tmp_path), ["toggles.resets=true"]).spec
+    assert spec.learner.reset_period_updates == 40_000
+
+
+def test_sweeps_and_tunes_of_a_complete_spec_keep_its_algorithm(tmp_path: Path) -> None:
+    der_of_an_earlier_version(tmp_path)
+    (tmp_path / "sweep.toml").write_text('spec = "der.toml"\nthreads = 2\n')
+    (tmp_path / "tune.toml").write_text(
+        'spec = "der.toml"\n[space]\nlearner.batch_size = { choice = [16, 32] }\n[budget]\ntrials = 1\n'
+    )
+    (member,) = load_sweep(tmp_path / "sweep.toml").members()
+    assert member.values["replay.weight_maximum"] == "replay"
+    assert load_tune(tmp_path / "tune.toml").base["replay.weight_maximum"] == "replay"
 
 
 def test_existing_run_keeps_decays_that_are_refused_in_a_new_run(tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
+import math
+
 import pytest
 
-from atari_dqn.spec.numbers import whole_number
+from atari_dqn.spec.numbers import real_number, whole_number
 
 
 @pytest.mark.parametrize(
@@ -27,3 +29,23 @@ def test_whole_number_is_parsed_in_common_notations(text: str, number: int) -> N
 )
 def test_text_that_is_no_whole_number_is_none(text: str) -> None:
     assert whole_number(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("20k", 20_000.0),
+        ("1.2345k", 1_234.5),
+        ("2,400", 2_400.0),
+        ("1e-4", 1e-4),
+        ("-.5", -0.5),
+        ("inf", math.inf),
+    ],
+)
+def test_real_number_is_parsed_in_common_notations_too(text: str, number: float) -> None:
+    assert real_number(text) == number
+
+
+@pytest.mark.parametrize("text", ["", "many", "5G", "1__0", "0x10"])
+def test_text_that_is_no_number_is_none(text: str) -> None:
+    assert real_number(text) is None

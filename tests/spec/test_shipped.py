@@ -1,6 +1,7 @@
 """Specs that come with the program are found by name, in a checkout and in a wheel."""
 
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -111,3 +112,15 @@ def test_an_installed_wheel_finds_a_spec_by_name(unpacked: Path):
         [sys.executable, "-c", code], cwd=unpacked, capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == str(unpacked / "atari_dqn/shipped_runs/pong_quick.toml")
+
+
+def test_shipped_specs_cite_sections_of_the_deviations_that_there_are():
+    headings = re.findall(r"^## (.+)$", (ROOT / "docs" / "deviations.md").read_text(), re.MULTILINE)
+    cited = set()
+    for path in shipped.shipped_specs().values():
+        text = path.read_text()
+        assert not re.search(r"\b[A-Z]\d+ to [A-Z]\d+", text), f"{path}: a range of rows, which will grow"
+        for place in re.findall(r'docs/deviations\.md:\n?#? ?((?:"[^"]+"(?: and )?)+)', text):
+            cited |= set(re.findall('"([^"]+)"', place))
+    assert "Where BTR, HL-Gauss and their sources differ" in cited
+    assert cited <= set(headings)

@@ -21,6 +21,12 @@ BAD_FILES = {
         "line 2 is not TOML: found `double = True`, expected `KEY = VALUE` or `[SECTION]`; "
         "did you mean `double = true`?",
     ),
+    "number with a unit": (
+        b"[training]\ntotal_frames = 2.4M # short\n",
+        "found `total_frames = 2.4M # short`, expected `KEY = VALUE` or `[SECTION]`; "
+        "did you mean `total_frames = 2_400_000 # short`?",
+    ),
+    "number with commas": (b"seed = 50,000\n", "did you mean `seed = 50_000`?"),
     "key twice": (
         b"seed = 1\nseed = 2\n",
         "expected `KEY = VALUE` or `[SECTION]`, each key and section once",
@@ -99,6 +105,7 @@ BAD_OVERRIDES = {
         "env={environments=2}",
         "env: found a table, expected a section, its keys set one by one",
     ),
+    "empty section": ("learner={}", "learner: found a table, expected a section, its keys set one by one"),
     "half an integer": (
         "learner.batch_size=1.5",
         "--set: learner.batch_size: found 1.5, expected an integer at least 1",
@@ -148,3 +155,8 @@ def test_override_of_an_integer_may_be_written_as_a_large_number(write_spec, tex
     spec = load_spec(write_spec(), [f"training.total_frames={text}"]).spec
     assert spec.training.total_frames == frames
     assert type(spec.training.total_frames) is int
+
+
+def test_override_of_a_number_may_be_written_as_a_large_number(write_spec):
+    spec = load_spec(write_spec(), ["gates.max_grad_norm=20k", "learner.discount=0.5"]).spec
+    assert (spec.gates.max_grad_norm, spec.learner.discount) == (20_000.0, 0.5)

@@ -8,8 +8,12 @@ import pytest
 
 from atari_dqn.errors import UserError
 from atari_dqn.spec.errors import Fault, SpecError
+from atari_dqn.spec.history import original_name
+from atari_dqn.spec.keys import KEYS
 from atari_dqn.spec.loader import load_spec
+from atari_dqn.spec.suggest import SYNONYMS
 
+FORMER = original_name("env.num_envs")
 FAULTS = {
     # strict types
     "true is not 1": ("[env]\nnum_envs = true", "env.num_envs: found true, expected an integer at least 1"),
@@ -61,6 +65,24 @@ FAULTS = {
     ),
     "key of another section": ("[learner]\nframe_skip = 4", 'unknown key; did you mean "env.frame_skip"?'),
     "key of a section far away": ("[env]\ninit = 1", 'env.init: unknown key; did you mean "network.init"?'),
+    "common name": (
+        "[optimizer]\nlr = 1",
+        'optimizer.lr: unknown key; did you mean "optimizer.learning_rate"?',
+    ),
+    "common name in another section": ("[learner]\nlr = 1", 'did you mean "optimizer.learning_rate"?'),
+    "common symbol": ("[learner]\ngamma = 1", 'unknown key; did you mean "learner.discount"?'),
+    "common name of one section": ("[replay]\nsize = 1", 'did you mean "replay.capacity_steps"?'),
+    "beginning of a key": ("[exploration]\nepsilon = 1", 'did you mean "exploration.epsilon_end"?'),
+    "toggle as a key of the learner": ("[learner]\nn_step = 3", 'did you mean "toggles.n_step"?'),
+    "nothing similar": ("[env]\nlives = 3", "env.lives: unknown key"),
+    "former and current name": (
+        f"[env]\n{FORMER.removeprefix('env.')} = 4\nnum_envs = 2",
+        f"env.num_envs: is written twice, also as {FORMER}, its former name; keep one of them",
+    ),
+    "infinite exponent": (
+        '[env]\nnum_envs = 8\n[exploration]\nkind = "spectrum"\nspectrum_exponent = inf',
+        "exploration.spectrum_exponent: found inf, expected a number at least 0.0 and at most 1,000",
+    ),
     "quoted path": (
         '["learner.x"]\nbatch_size = 1',
         '"learner.x".batch_size: unknown key; did you mean "learner.ba',
@@ -217,6 +239,20 @@ def test_a_game_that_cannot_be_played_is_refused_with_the_reason(write_spec, gam
 @pytest.mark.parametrize("game", ["combat", "joust", "maze_craze", "warlords"])
 def test_each_game_for_several_players_is_refused(write_spec, game: str):
     assert "needs more than one player" in str(error_of(write_spec(), f"game={game}"))
+
+
+def test_nothing_is_suggested_for_a_key_like_no_other(write_spec):
+    assert "did you mean" not in str(error_of(write_spec("[env]\nlives = 3")))
+
+
+def test_common_names_stand_for_keys_of_the_schema():
+    assert set(SYNONYMS.values()) <= KEYS.keys()
+    assert not SYNONYMS.keys() & KEYS.keys()
+
+
+def test_a_key_of_the_file_may_be_overridden_by_its_former_name(write_spec):
+    overrides = [f"{FORMER}=3", "env.num_envs=4", f"{FORMER}=5"]
+    assert load_spec(write_spec("[env]\nnum_envs = 2"), overrides).spec.env.num_envs == 5
 
 
 def test_five_faults_give_five_lines(write_spec):

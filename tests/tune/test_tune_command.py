@@ -123,6 +123,11 @@ def test_a_plan_starts_and_writes_nothing(tune: Tune, tmp_path: Path):
     assert [path.name for path in tmp_path.iterdir()] == ["mine.toml"]
 
 
+def test_jobs_limit_the_runs_at_once_of_a_plan(tune: Tune, tmp_path: Path):
+    (tmp_path / "mine.toml").write_text(TEXT.replace("[sampler]", "[sampler]\ntrials_at_once = 2"))
+    assert "at once here: 1 runs of 2 trials" in tune("mine.toml", "--plan", "--jobs", "1").out
+
+
 def test_what_a_killed_first_write_left_does_not_keep_a_tune_from_its_folder(tune: Tune, tmp_path: Path):
     (tmp_path / "mine.toml").write_text(TEXT)
     (tmp_path / "outputs/mine").mkdir(parents=True)
@@ -135,6 +140,7 @@ BAD = {
     (".",): ".: is not the folder of a tune; expected a tune file, or a folder it was begun in",
     ("mine.toml", "--status"): "outputs/mine: no tune has begun there; `dqn tune` begins it",
     ("mine.toml", "--status", "--device", "cpu"): "--status: expected without --device",
+    ("mine.toml", "--plan", "--plain"): "--plan: expected without --plain: it starts nothing",
     ("mine.toml", "--status", "--plan"): "--plan and --status: expected one of them",
     ("mine.toml", "--device", "cuda:7"): "device 'cuda:7' is not available: found 0 CUDA devices",
     ("mine.toml", "--folder", "mine.toml"): "mine.toml: is not a folder; name another folder with --folder",

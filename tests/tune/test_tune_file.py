@@ -8,6 +8,7 @@ from atari_dqn.scale.tuning.space import Dimension
 from atari_dqn.scale.tuning.tune import Budget, Pruning, Sampler, Tune
 from atari_dqn.scale.tuning.tune_file import load_tune
 from atari_dqn.spec.errors import SpecError
+from atari_dqn.spec.history import original_name
 from atari_dqn.spec.shipped import find_shipped, shipped_specs, shipped_tunes
 
 TINY = Path(__file__).parents[1] / "tiny_catch.toml"
@@ -102,7 +103,7 @@ def test_every_fault_of_a_file_is_reported_at_once(tmp_path: Path):
     assert faults_of(tmp_path, text) == [
         'mine.toml: sed: unknown key; did you mean "seed"?',
         "mine.toml: learner: a key of the spec; write it in [set.learner] or [space.learner]",
-        'mine.toml [space]: optimizer.lr: unknown key; did you mean "optimizer.kind"?',
+        'mine.toml [space]: optimizer.lr: unknown key; did you mean "optimizer.learning_rate"?',
         'mine.toml: objective.score: found "mean_retrun", expected one of "mean_return", "median_return", '
         '"min_return", "max_return", "mean_length_frames", "human_normalised"; did you mean "mean_return"?',
         "mine.toml: pruning.startup_trials: found 0, expected an integer at least 1",
@@ -257,3 +258,11 @@ def test_a_dimension_contains_its_values_and_no_others():
     ]
     assert [integers.contains(value) for value in (1, 3, 2.0, 4)] == [True, True, False, False]
     assert [toggles.contains(value) for value in (True, False, 1)] == [True, False, False]
+
+
+def test_a_key_that_is_searched_by_its_former_name_too_is_a_fault(tmp_path: Path):
+    leaf = original_name("env.num_envs").removeprefix("env.")
+    space = f"env.{leaf} = {{ choice = [1, 2] }}\nenv.num_envs = {{ choice = [1, 4] }}"
+    assert faults_of_space(tmp_path, space) == [
+        "env.num_envs: is written twice, once by its former name; keep one of them"
+    ]

@@ -10,11 +10,19 @@ from tuning import TINY, begun
 
 from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.machine.hardware import find_hardware
-from atari_dqn.scale.tuning.folder import TuneFolder, TuneRecord, read_tune_record, recorded
+from atari_dqn.scale.tuning.folder import (
+    TuneFolder,
+    TuneRecord,
+    read_tune_record,
+    recorded,
+    write_tune_record,
+)
 from atari_dqn.scale.tuning.opening import plan_tune
+from atari_dqn.scale.tuning.plan import check_one_fits, plan_lines
 from atari_dqn.scale.tuning.study import TrialLog
 from atari_dqn.scale.tuning.tune import Budget, Tune
 from atari_dqn.scale.tuning.tune_file import load_tune
+from atari_dqn.spec.errors import SpecError
 
 TEXT = (
     f'spec = "{TINY}"\nseeds = 2\n[set]\nlearner.max_abs_reward = inf\ngates.max_grad_norm = 1e9\n[space]\n'
@@ -46,6 +54,41 @@ def test_tune_begins_though_the_tracks_value_of_a_searched_key_contradicts_its_b
     tune = load_tune(tmp_path / "mine.toml")
     opened = plan_tune(tune, tmp_path / "tune", device="cpu", hardware=find_hardware(tmp_path))
     assert opened.record.tune == tune
+
+
+def test_a_tune_whose_base_has_other_threads_is_refused_before_it_begins_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "mine.toml").write_text(TEXT.replace("[set]\n", "[set]\nlearner.threads = 2\n"))
+    tune, hardware = load_tune(tmp_path / "mine.toml"), find_hardware(tmp_path)
+    message = 'mine: learner.threads: found 2, expected "auto" or 1, .*; write threads = 2 at the top'
+    with pytest.raises(SpecError, match=message):
+        plan_tune(tune, tmp_path / "tune", device="cpu", hardware=hardware)
+    folder = TuneFolder(tmp_path / "tune")
+    folder.runs.create()
+    write_tune_record(folder, TuneRecord(tune=tune, device="cpu", auto={}))
+    assert plan_tune(tune, tmp_path / "tune", device="cpu", hardware=hardware).record.tune == tune
+
+
+def test_more_threads_than_cores_are_refused_by_the_plan_and_the_start(place: Place, tmp_path: Path):
+    record, hardware = place[0], replace(find_hardware(tmp_path), cores_usable=2)
+    record = replace(record, tune=replace(record.tune, threads=64))
+    with pytest.raises(UserError, match="threads: found 64, expected at most 2, the cores"):
+        list(plan_lines(record, hardware, ["cpu"]))
+    with pytest.raises(UserError, match="threads: found 64, expected at most 2, the cores"):
+        check_one_fits(record, hardware, ["cpu"])
+
+
+def test_the_plan_has_no_more_runs_at_once_than_jobs(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("atari_dqn.scale.room._allowed_cores", lambda: (0, 1, 2))
+    hardware = replace(find_hardware(tmp_path), cores_usable=3)
+    auto = {"learner.precision": "fp32", "learner.compile": False, "system.workers": 0}
+    record = replace(place[0], auto=auto)
+    for jobs, at_once in ((None, 2), (1, 1)):
+        *_, last = plan_lines(record, hardware, ["cpu"], jobs=jobs)
+        assert last == f"at once here: {at_once} runs of 1 trial, on 3 cores"
 
 
 def test_a_budget_is_raised(place: Place):

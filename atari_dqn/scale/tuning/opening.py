@@ -8,10 +8,12 @@ from pathlib import Path
 from atari_dqn.machine.automatic import Choice
 from atari_dqn.machine.hardware import Hardware
 from atari_dqn.scale.auto_values import machine_share, resolve_variant
+from atari_dqn.scale.axes import threads_problem
 from atari_dqn.scale.members import Variant
 from atari_dqn.scale.tuning.combinations import complete, extreme_settings
 from atari_dqn.scale.tuning.folder import TuneFolder, TuneRecord, recorded
 from atari_dqn.scale.tuning.tune import Tune
+from atari_dqn.spec.errors import Fault, SpecError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +29,8 @@ class OpenedTune:
 def plan_tune(tune: Tune, path: Path, *, device: str, hardware: Hardware) -> OpenedTune:
     """Return the record that a tune has or would have in a folder, without writing anything.
 
-    `device`: `cpu` or `cuda`. `UserError` if the folder belongs to something else.
+    `device`: `cpu` or `cuda`. `UserError` if the folder belongs to something else. `SpecError` if the base
+    spec of a tune that begins has another number of threads than the tune.
     """
     folder = TuneFolder(path)
     record = recorded(tune, folder, device)
@@ -36,6 +39,9 @@ def plan_tune(tune: Tune, path: Path, *, device: str, hardware: Hardware) -> Ope
     base = {**tune.base, "game": tune.games[0], "seed": tune.seeds[0]}
     first = next(extreme_settings(tune.space))  # without it the track's values could contradict the base
     variant = Variant(label=tune.name, values=complete(tune.name, base, first))
+    problem = threads_problem(variant.values, tune.threads)
+    if problem is not None:
+        raise SpecError([Fault(tune.name, "learner.threads", problem)])
     machine = machine_share(threads=tune.threads, device=device, hardware=hardware)
     choices = resolve_variant(variant, {}, machine)[1]
     auto = {choice.key: choice.value for choice in choices}

@@ -8,6 +8,7 @@ from atari_dqn.errors import UserError
 from atari_dqn.formatting import size
 from atari_dqn.machine.hardware import Hardware
 from atari_dqn.run.sweep.record import Member
+from atari_dqn.run.threads import check_threads
 from atari_dqn.scale.room import Needs, Room
 from atari_dqn.scale.tuning.combinations import extreme_settings
 from atari_dqn.scale.tuning.folder import TuneRecord
@@ -17,6 +18,7 @@ from atari_dqn.scale.tuning.trials import members_of
 
 def check_one_fits(record: TuneRecord, hardware: Hardware, devices: Sequence[str]) -> None:
     """Raise `UserError` if this machine cannot hold a single run."""
+    check_threads("threads", record.tune.threads, hardware.cores_usable)
     member = _members(record)[0]
     needs, room = Needs(hardware, record.tune.threads), Room(hardware, devices)
     by_device = needs.by_device(member, room.devices)
@@ -32,9 +34,15 @@ def _members(record: TuneRecord) -> list[Member]:
     return members_of(record, 0, next(iter(extreme_settings(record.tune.space))))
 
 
-def plan_lines(record: TuneRecord, hardware: Hardware, devices: Sequence[str]) -> Iterator[str]:
-    """Yield the lines of a plan. The needs are those of one combination of values."""
+def plan_lines(
+    record: TuneRecord, hardware: Hardware, devices: Sequence[str], *, jobs: int | None = None
+) -> Iterator[str]:
+    """Yield the lines of a plan for at most `jobs` runs at once.
+
+    The needs are those of one combination of values. `UserError` for more threads than cores.
+    """
     tune = record.tune
+    check_threads("threads", tune.threads, hardware.cores_usable)
     yield objective_text(tune.objective, len(tune.seeds), tune.games)
     yield from (f"  {dimension}" for dimension in tune.space)
     members = _members(record)
@@ -47,9 +55,7 @@ def plan_lines(record: TuneRecord, hardware: Hardware, devices: Sequence[str]) -
     vram = f", {size(need.vram)} VRAM" if need.vram else ""
     cores = f"{need.cores} core{'s' * (need.cores > 1)}"
     yield f"a run: {cores}, {size(need.ram)} RAM{vram}, {size(need.disk)} disk"
-    at_once = 0
-    for member in members * tune.sampler.trials_at_once:
-        placed = room.place(f"{at_once}", needs.by_device(member, room.devices), threads=1)
-        at_once += placed is not None
+    for member in (members * tune.sampler.trials_at_once)[:jobs]:
+        room.place(f"{len(room)}", needs.by_device(member, room.devices), threads=1)
     trials = f"{tune.sampler.trials_at_once} trial{'s' * (tune.sampler.trials_at_once > 1)}"
-    yield f"at once here: {at_once} runs of {trials}, on {hardware.cores_usable} cores"
+    yield f"at once here: {len(room)} runs of {trials}, on {hardware.cores_usable} cores"

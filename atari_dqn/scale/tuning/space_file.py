@@ -63,6 +63,8 @@ def read_space(path: Path, table: Mapping[str, Any]) -> tuple[dict[str, Dimensio
         )
     for entry in entries:
         problems = list(_problems(entry))
+        if entry.key in dimensions:
+            problems.append("is written twice, once by its former name; keep one of them")
         faults += [Fault(entry.where, entry.key, problem) for problem in problems]
         if not problems:
             dimensions[entry.key] = _dimension(entry)

@@ -31,7 +31,7 @@ from atari_dqn.scale.tuning.tune import Tune
 from atari_dqn.spec.check import check_entries, show
 from atari_dqn.spec.errors import Fault, SpecError
 from atari_dqn.spec.keys import KEYS, SECTIONS, Scalar, Values
-from atari_dqn.spec.parse import read_toml, table_entries
+from atari_dqn.spec.loader import file_entries
 from atari_dqn.spec.shipped import shipped_tunes
 from atari_dqn.spec.suggest import did_you_mean
 
@@ -126,7 +126,7 @@ def _read_base(path: Path, table: Mapping[str, Any]) -> tuple[_Base, list[Fault]
         return _Base(spec=path, values={}, games=(), seeds=(), is_valid=False), faults
     spec = spec_path(path, found)
     try:
-        entries = list(table_entries(read_toml(spec), where=str(spec)))
+        entries = file_entries(spec)
     except SpecError as error:
         return _Base(spec=spec, values={}, games=(), seeds=(), is_valid=False), [*faults, *error.faults]
     checked = check_entries([*entries, *section_entries(path, "set", table)])
