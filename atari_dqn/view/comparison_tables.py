@@ -176,8 +176,8 @@ def _legend(comparison: Comparison) -> Iterator[RenderableType]:
     yield from (_item(words.short(), digest, "dim") for digest, words in comparison.protocols.items())
     yield Text(
         f"\nn: seeds. Intervals: stratified bootstrap over seeds, percentiles, {RESAMPLES:,} resamples; of "
-        "the difference of two means Welch's. IQM: mean of the middle half. Best: mean over seeds of the best "
-        f"full evaluation, a maximum and so biased upwards. {MARK}: the frame cap cut games.",
+        "the difference of two means Welch's. IQM: mean of the middle half. Best: mean over seeds of the "
+        f"best full evaluation, a maximum and so biased upwards. {MARK}: the frame cap cut games.",
         style="dim",
     )
 
