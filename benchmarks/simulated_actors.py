@@ -16,6 +16,7 @@ from multiprocessing.connection import Connection, wait
 from threading import Thread
 from typing import Any
 
+from atari_dqn.actors.answers import receive_answer, send_answer
 from atari_dqn.actors.build import build_role
 from atari_dqn.actors.message import Fragment, decode, encode
 from atari_dqn.actors.orders import ActorDiedError, Letter, Order
@@ -65,8 +66,7 @@ def _send(pipe: Connection, first: bytes, next_one: bytes, seconds: float) -> No
             pipe.recv_bytes()
             time.sleep(max(0.0, due - time.monotonic()))
             due = max(due, time.monotonic() - seconds) + seconds
-            pipe.send_bytes(Letter.PLAY)
-            pipe.send_bytes(message)
+            send_answer(pipe, Letter.PLAY, message)
             message = next_one
     except (EOFError, OSError):
         return
@@ -94,10 +94,9 @@ class SimulatedActor:
     def send(self, order: bytes) -> None:
         self.pipe.send_bytes(order)
 
-    def answer(self, silence: SilenceLimit) -> bytes:  # noqa: ARG002 — it never waits
+    def answer(self, silence: SilenceLimit) -> bytes:
         try:
-            self.pipe.recv_bytes()
-            message = self.pipe.recv_bytes()
+            _, message = receive_answer(self.pipe, silence)
         except (EOFError, OSError) as error:
             raise ActorDiedError("a simulated actor has ended") from error
         self._count(len(message))

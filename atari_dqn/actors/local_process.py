@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
-from threading import Event, Thread
 from typing import Any
 
+from atari_dqn.actors.answers import SilentError, receive_answer
 from atari_dqn.actors.orders import ActorDiedError, ActorFailedError, Letter
-from atari_dqn.envs.processes import continue_process, start_child
+from atari_dqn.envs.processes import continue_process, signal_name, start_child
 from atari_dqn.envs.silence import SilenceLimit
 
 SHUTDOWN_SECONDS = 2.0
@@ -38,7 +36,7 @@ class LocalProcess:
         if code is None:
             return "closed its pipe without ending"
         if code < 0:
-            return f"was killed by {signal.Signals(-code).name}"
+            return f"was killed by {signal_name(-code)}"
         return f"ended with exit code {code}"
 
     def send(self, order: bytes) -> None:
@@ -51,37 +49,17 @@ class LocalProcess:
     def answer(self, silence: SilenceLimit) -> bytes:
         """Receive an answer that has begun to arrive; `ActorDiedError` if the process ended or failed.
 
-        `silence`: the limit on waits for the rest, after which the process is killed: it may be stopped.
+        `silence`: the limit on waits for the rest, after which the process is given up: it may be stopped.
         """
-        reasons: list[str] = []
         try:
-            with self._killed_when(silence, reasons):
-                letter, body = self.pipe.recv_bytes(), self.pipe.recv_bytes()
+            letter, body = receive_answer(self.pipe, silence)
+        except SilentError as error:
+            raise self.died(str(error)) from None
         except (EOFError, OSError):
-            raise self.died(*reasons or (self.exit_reason(),)) from None
+            raise self.died(self.exit_reason()) from None
         if letter == Letter.FAILED:
             raise ActorFailedError(f"{self.name} failed:\n{body.decode().rstrip()}")
         return body
-
-    @contextmanager
-    def _killed_when(self, silence: SilenceLimit, reasons: list[str]) -> Iterator[None]:
-        """Kill the process if the block lasts longer than a limit, so that its read ends; add the reason."""
-        has_ended = Event()
-
-        def watch() -> None:
-            while not has_ended.wait(silence.wait_seconds):
-                if reason := silence.exceeded():
-                    reasons.append(reason)
-                    self.process.kill()
-                    return
-
-        thread = Thread(target=watch, name="answer", daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            has_ended.set()
-            thread.join()
 
     def check(self) -> None:
         """Raise `ActorDiedError` if the process has ended."""

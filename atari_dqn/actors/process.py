@@ -11,6 +11,7 @@ from typing import Any
 import cv2
 import torch
 
+from atari_dqn.actors.answers import send_answer
 from atari_dqn.actors.build import build_role
 from atari_dqn.actors.message import encode
 from atari_dqn.actors.orders import Letter, decode_order
@@ -58,7 +59,7 @@ def run_by_orders(pipe: Connection, parent: int | None, make: Callable[[], Carry
     except (EOFError, BrokenPipeError, ConnectionResetError):
         return  # the learner has closed the pipe, or has ended
     except Exception:
-        _answer(pipe, Letter.FAILED, traceback.format_exc().encode())
+        send_answer(pipe, Letter.FAILED, traceback.format_exc().encode())
 
 
 def prepare_process() -> None:
@@ -72,7 +73,7 @@ def _obey(pipe: Connection, carry_out: CarryOut) -> None:
     """Obey orders until the pipe is closed."""
     while True:
         order = pipe.recv_bytes()
-        _answer(pipe, Letter(order[:1]), carry_out(order))
+        send_answer(pipe, Letter(order[:1]), carry_out(order))
 
 
 def carry_out(role: ActorRole, order: bytes) -> bytes:
@@ -87,8 +88,3 @@ def carry_out(role: ActorRole, order: bytes) -> bytes:
             return b""
         case Letter.FAILED:
             raise ValueError("this letter is an answer, and no order")
-
-
-def _answer(pipe: Connection, letter: Letter, body: bytes) -> None:
-    pipe.send_bytes(letter)
-    pipe.send_bytes(body)

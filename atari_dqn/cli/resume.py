@@ -75,18 +75,14 @@ def resume(
     core_times, run, sink_options = _open(run_dir, num_threads, device, sink, notify)
     with interrupts_blocked():
         from atari_dqn.train import launch
-        from atari_dqn.train.resumption import recorded_spec, resume_point
+        from atari_dqn.train.resumption import recorded_spec
         from atari_dqn.train.summary import result_text
 
-    with run.locked():
-        point = resume_point(run, checkpoint, set_aside_logs=set_aside_damaged_logs)
-        budget = point.budget(total_frames)
+    step, budget = _step_and_budget(run, checkpoint, total_frames, set_aside_logs=set_aside_damaged_logs)
     chosen = resolve_device(device or run.recorded("device"))
     with (
         actors_at(on, address, recorded_spec(run).spec, run_dir) as make_actors,
-        _announced(
-            run, chosen, point.step, budget, num_threads, core_times, make_actors, plain=plain
-        ) as views,
+        _announced(run, chosen, step, budget, num_threads, core_times, make_actors, plain=plain) as views,
     ):
         summary = launch.resume(
             run,
@@ -101,6 +97,19 @@ def resume(
             make_actors=make_actors,
         )
     typer.echo(result_text(run_dir, summary))
+
+
+def _step_and_budget(
+    run: RunDirectory, checkpoint: str | None, total_frames: int | None, *, set_aside_logs: bool
+) -> tuple[int, int]:
+    """Find the step from which a run goes on, after checking its files, and its budget in emulator frames."""
+    from atari_dqn.run.checkpoint.stages import restore_replaced
+    from atari_dqn.train.resumption import resume_point
+
+    with run.locked():
+        restore_replaced(run.checkpoints)
+        point = resume_point(run, checkpoint, set_aside_logs=set_aside_logs)
+        return point.step, point.budget(total_frames)
 
 
 def _numbers(

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from atari_dqn.compare.load import Run
+from atari_dqn.compare.load import Evaluation, Run
 from atari_dqn.compare.reference.match import span_text
 from atari_dqn.compare.reference.studies import Measure
 
@@ -15,9 +15,16 @@ Window = tuple[int, int]
 """Emulator frames, from and to."""
 
 
-def averaged(runs: Sequence[Run], seeds: Collection[int], measure: Measure, window: Window) -> float | str:
-    """Compute the mean over seeds of each run's mean in the window, or return why there is none, as text."""
+def averaged(
+    runs: Sequence[Run], seeds: Collection[int], measure: Measure, window: Window, *, cap_reached: bool
+) -> float | str:
+    """Compute the mean over seeds of each run's mean in the window, or return why there is none, as text.
+
+    `cap_reached`: whether the cap cut games of the score itself, so that its cap is compared already.
+    """
     own = [run for run in runs if run.seed in seeds]
+    if measure == "evaluation" and not cap_reached and any(_were_cut(run, window) for run in own):
+        return f"games cut within {span_text(window).removeprefix('mean over ')}"
     if measure == "training":
         falls_until = max(map(_epsilon_falls_until, own))
         if window[0] < falls_until:
@@ -32,12 +39,21 @@ def _epsilon_falls_until(run: Run) -> int:
     return prefill + int(run.values["exploration.epsilon_decay_frames"])
 
 
+def _within(run: Run, window: Window) -> list[Evaluation]:
+    begin, end = window
+    limit = end + run.iteration_frames  # an evaluation may come one iteration after it is due
+    return [each for each in run.evaluations if begin <= each.env_frames < limit]
+
+
+def _were_cut(run: Run, window: Window) -> bool:
+    """Return whether the frame cap cut games of an evaluation in a window."""
+    return any(each.frame_caps for each in _within(run, window))
+
+
 def _evaluations(run: Run, window: Window) -> float:
     """Compute the mean of the evaluations in a window; NaN if the run has not been evaluated to its end."""
-    begin, end = window
-    late = end + run.iteration_frames  # an evaluation may come one iteration after it is due
-    found = [each.mean_return for each in run.evaluations if begin <= each.env_frames < late]
-    return float(np.mean(found)) if found and run.evaluated_frames >= end else math.nan
+    found = [each.mean_return for each in _within(run, window)]
+    return float(np.mean(found)) if found and run.evaluated_frames >= window[1] else math.nan
 
 
 def _training(run: Run, window: Window) -> float:

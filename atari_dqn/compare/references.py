@@ -84,7 +84,10 @@ def _compared(
 ) -> ComparedReference:
     """Compare a figure with a score, or with that of the frames over which the figure is averaged."""
     if reference.window is not None:
-        found = averaged(group.runs, own.evaluations.keys(), measure, reference.window)
+        cap_reached = bool(own.frame_caps)
+        found = averaged(
+            group.runs, own.evaluations.keys(), measure, reference.window, cap_reached=cap_reached
+        )
         if isinstance(found, str):
             reference = replace(reference, differences=(*reference.differences, found))
         else:

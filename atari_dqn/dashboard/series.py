@@ -101,7 +101,7 @@ def _stamp(path: Path) -> tuple[int, int]:
 
 
 class _Tables:
-    """The tables that were used last, each as it was read last, within a limit of bytes."""
+    """The table that was used last, and of the others the latest within a limit of bytes in all."""
 
     def __init__(self) -> None:
         self._tables: dict[Path, tuple[tuple[int, int], pl.DataFrame]] = {}

@@ -39,6 +39,14 @@ def start_child(target: Callable[..., None], *arguments: Any, name: str) -> tupl
     return process, ours
 
 
+def signal_name(number: int) -> str:
+    """Return the name of a signal: `SIGKILL`; of one without a name, as real-time signals are, its number."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
 def ignore_ending_signals() -> None:
     """Ignore the signals to the process group, to which only the process that started this one reacts."""
     for number in ENDING_SIGNALS:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import signal
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from typing import Any
 
-from atari_dqn.envs.processes import continue_process
+from atari_dqn.envs.processes import continue_process, signal_name
 from atari_dqn.envs.worker import Command, Outcome
 from atari_dqn.errors import InfrastructureError, UserError
 
@@ -47,7 +46,7 @@ class Worker:
         if code is None:
             return "closed its pipe without ending"
         if code < 0:
-            return f"was killed by {signal.Signals(-code).name}"
+            return f"was killed by {signal_name(-code)}"
         return f"ended with exit code {code}"
 
     def resume(self) -> None:

@@ -176,7 +176,7 @@ def _gpu(index: int) -> Gpu:
     found = torch.cuda.get_device_properties(index)
     try:
         free = torch.cuda.mem_get_info(index)[0]
-    except RuntimeError:  # no memory is left for the context that the question needs
+    except RuntimeError:  # no memory is left even for a CUDA context, without which this cannot be read
         free = 0
     return Gpu(
         name=found.name,

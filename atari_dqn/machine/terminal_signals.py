@@ -16,29 +16,33 @@ _HANDLED = (signal.SIGTSTP, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 class TerminalSignals:
     """Calls `leave` before a signal stops or ends the process, and `enter` after a stopped one continues.
 
-    That is from `begin` to `end`. The effect of the signal is the system's, so that a shell reports it as
-    usual: 143 after SIGTERM. Python calls both functions in the main thread, wherever it is interrupted: they
-    must take no lock. Signals that are ignored or handled otherwise are left alone, and so are all in other
-    threads, which may not set handlers.
+    It does so between `begin` and `end`. The effect of the signal is the system's, so that a shell reports it
+    as usual: 143 after SIGTERM. Python calls both functions in the main thread, wherever it is interrupted:
+    they must take no lock. Signals that are ignored or handled otherwise are left alone. Outside the main
+    thread, where no handler may be set, `begin` does nothing.
     """
 
     def __init__(self, leave: Callable[[], None], enter: Callable[[], None]) -> None:
         self._leave, self._enter = leave, enter
         self._handler = self._handle
         self._installed: list[signal.Signals] = []
-        self._is_drawing, self._is_stop_due = False, False
+        self._is_drawing = False
+        self._deferred: int | None = None
+        """A signal that came during a drawing."""
+        self.is_leaving = False
+        """Whether the terminal is given back, or is about to be: nothing may be drawn any more."""
 
     @contextmanager
     def drawing(self) -> Iterator[None]:
-        """Defer Ctrl-Z to the end of the block, in whichever thread: no picture may follow `leave`."""
+        """Defer the signals to the end of the block, in whichever thread: no picture may follow `leave`."""
         self._is_drawing = True
         try:
             yield
         finally:
             self._is_drawing = False
-            if self._is_stop_due:
-                self._is_stop_due = False
-                os.kill(os.getpid(), signal.SIGTSTP)
+            number, self._deferred = self._deferred, None
+            if number is not None:
+                os.kill(os.getpid(), number)
 
     def begin(self) -> None:
         """Handle the signals from now on."""
@@ -55,11 +59,13 @@ class TerminalSignals:
         self._installed = []
 
     def _handle(self, number: int, _: FrameType | None) -> None:
-        if number == signal.SIGTSTP and self._is_drawing:
-            self._is_stop_due = True
+        if self._is_drawing:
+            self._deferred = number
             return
+        self.is_leaving = True
         self._leave()
         signal.signal(number, signal.SIG_DFL)
         signal.raise_signal(number)  # ends here, or stops here until SIGCONT
         signal.signal(number, self._handler)
+        self.is_leaving = False
         self._enter()

@@ -20,6 +20,7 @@ LOCK = ".lock"
 _TRIES = 25
 _PAUSE_SECONDS = 0.02
 _MOST_BYTES = 4096
+_READ_TRIES, _READ_PAUSE_SECONDS = 5, 0.2
 
 
 class RunLockedError(UserError):
@@ -67,13 +68,29 @@ def locked_for_reading(run: Path) -> Iterator[None]:
         yield
 
 
-def lock_holder(run: Path) -> Owner | None:
-    """Return the process that holds the lock for writing; None if none does, or if it left no name."""
+def is_locked(run: Path) -> bool:
+    """Return whether another process holds the lock for writing.
+
+    A lock that cannot be read, as when a disk fails for a moment, is tried again for a second.
+    """
+    for _ in range(_READ_TRIES):
+        with suppress(UserError):
+            return _is_locked(run)
+        time.sleep(_READ_PAUSE_SECONDS)
+    return _is_locked(run)
+
+
+def _is_locked(run: Path) -> bool:
     try:
         with locked_for_reading(run):
-            return None
+            return False
     except RunLockedError:
-        return _recorded_holder(run)
+        return True
+
+
+def lock_holder(run: Path) -> Owner | None:
+    """Return the process that holds the lock for writing; None if none does, or if it left no name."""
+    return _recorded_holder(run) if is_locked(run) else None
 
 
 def _recorded_holder(run: Path) -> Owner | None:

@@ -12,7 +12,7 @@ from typing import Literal
 from atari_dqn.run.leases.guard import LOST_EXIT_CODE
 from atari_dqn.run.leases.lease import PERIOD_SECONDS, HeldLease, Lease
 from atari_dqn.run.leases.owner import Owner
-from atari_dqn.run.lock import RunLockedError
+from atari_dqn.run.lock import is_locked
 from atari_dqn.run.sweep.failures import (
     KIND_OF_EXIT,
     CrashCount,
@@ -148,13 +148,7 @@ class Runner:
 
     def _is_locked(self, member: Member) -> bool:
         """Return whether a process without a lease, such as a user's `dqn resume`, runs the member."""
-        if not self.folder.has_begun(member.name):
-            return False
-        try:
-            with self.folder.run(member.name).locked_for_reading():
-                return False
-        except RunLockedError:
-            return True
+        return self.folder.has_begun(member.name) and is_locked(self.folder.run(member.name).path)
 
 
 def _exit_code(process: subprocess.Popen[bytes]) -> int | None:

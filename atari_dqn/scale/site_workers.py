@@ -79,7 +79,7 @@ class SiteWorkers:
             return
         self._observer.refresh()
         self._site.refresh(self._observer)
-        # a task of a cluster that was silent, and gives a sign again, may make them more than `jobs`
+        # they are more than `jobs` where a task of a cluster was written off, and its heartbeat goes on
         most = math.inf if self._jobs is None else self._jobs
         free = [member for member in members if self._is_free(member.name)]
         for member in free:

@@ -53,6 +53,8 @@ class SuspendableLive(Live):
     def refresh(self) -> None:
         """Draw the display, if the process is in the foreground."""
         with self._lock:
+            if self._signals.is_leaving:
+                return
             self._enter_terminal()
             if self._is_entered and is_in_foreground(self.console):
                 with self._signals.drawing():

@@ -11,7 +11,7 @@ from rich.segment import ControlType
 from atari_dqn.formatting import duration, printable
 from atari_dqn.telemetry.events import ENDINGS, Event, Notice
 from atari_dqn.view.periods import Periods, RemainingTime
-from atari_dqn.view.terminal import is_on_terminal
+from atari_dqn.view.terminal import is_in_foreground, is_on_terminal
 
 
 class TitleView:
@@ -50,6 +50,7 @@ class TitleView:
         """Leave the title, which shows how the run ended."""
 
     def _show(self) -> None:
-        if is_on_terminal(self._console) and self._title != self._shown:
+        may_write = is_on_terminal(self._console) and is_in_foreground(self._console)
+        if may_write and self._title != self._shown:
             self._shown = self._title
             self._console.control(Control((ControlType.SET_WINDOW_TITLE, printable(self._title))))

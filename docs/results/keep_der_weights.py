@@ -57,12 +57,15 @@ mean of the final 100 games.
   network, returns of 10 steps and fixed β, as it was recalled, not read.
 - †: the cap of 108,000 frames cut games; published games have the same cap.
 - {made}
+- **Form and commit go together**: {commits}. Between these commits kernels changed too, in the last bits of
+  their results.
 
 **Not shown:** other games; the constant and the set one without the other.
 
-Made from [runs.csv](der_weights/runs.csv) and [evaluations.csv](der_weights/evaluations.csv) by a sweep of
-`spec = "atari100k_der"` with these games and seeds, once as it is, and once with `[set]`
-`replay.weight_maximum = "replay"` and `replay.priority_offset = 0.01`, then
+Made from [runs.csv](der_weights/runs.csv) and [evaluations.csv](der_weights/evaluations.csv) by sweeps of
+`spec = "atari100k_der"` with these games and seeds. The runs with the weights of the replay are of an earlier
+commit, whose spec had them; today they are made with `[set]` `replay.weight_maximum = "replay"` and
+`replay.priority_offset = 0.01`. Then
 
 ```
 python docs/results/keep_der_weights.py RUN...
@@ -141,6 +144,7 @@ def page(runs: pl.DataFrame, evaluations: pl.DataFrame) -> str:
         means="\n".join(f"- {means(game, forms)}" for game, forms in games.items()),
         plot=PLOT,
         made=made(runs),
+        commits=commits(runs),
     )
 
 
@@ -166,6 +170,12 @@ def means(game: str, forms: dict[str, Form]) -> str:
         f"**{game}**, seeds {', '.join(map(str, forms['replay'].seeds))}: the minibatch's less the replay's "
         f"{number(found.value)}{interval}; published {number(published[PUBLISHED])}{recalled}"
     )
+
+
+def commits(runs: pl.DataFrame) -> str:
+    """List the commits of each form's runs."""
+    of_form = {form: runs.filter(pl.col("weights") == form) for form in FORMS}
+    return "; ".join(f"those {FORMS[form]} are of {every(rows, 'commit')}" for form, rows in of_form.items())
 
 
 def made(runs: pl.DataFrame) -> str:

@@ -55,6 +55,7 @@ before, with its 95 % interval.
   ([decision 89](../decisions/0089-a-difference-is-shown-by-welchs-interval.md)); of a few seeds it is wide.
   If no part changed anything, one interval in twenty to forty would exclude 0 all the same. A dash: a step
   with a single seed.
+- **Neighbouring increments share a step**: a lucky seed of one raises its increment and lowers the next.
 - **The order matters**: an increment is that of a part on top of all before it, in this order.
 - **Every step has the settings of `pong_quick`**, which were chosen for a DQN with Double, dueling, 5-step
   returns and prioritized replay: a small network, eight environments, one update for eight steps, a learning

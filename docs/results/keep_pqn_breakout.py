@@ -47,10 +47,11 @@ no such figure.
   actions, Dopamine with a quarter of the actions repeated. PQN is evaluated without ε, nnabla-rl's DQN
   with 0.05; a training game of PQN has the ε of its schedule, one of Dopamine 0.01 after its first
   million frames. PQN's games end after 108,000 frames, nnabla-rl's after 400,000.
-- **Figures are averages over different spans.** Those of nnabla-rl at 10M are the mean of the evaluations
-  from 8M to 12M frames, at less the one evaluation; those of Dopamine the mean of all training games of a
-  million frames, at 10M of those from 7M to 12M, so that the first contains the random beginning. An
-  evaluation of PQN has 10 games, the last one 30.
+- **Figures are averages over different spans.** Those of nnabla-rl at 10M are means of the evaluations from
+  8M to 12M frames, ours at 10M ends there, so that it is lower while scores rise; below 10M they are single
+  evaluations. Those of Dopamine are means of all training games of the million frames before, at 10M of
+  those from 7M to 12M; at 1M they include the random games of the beginning. An evaluation of PQN has 10
+  games, the last one 30.
 - **Dopamine's Rainbow** is C51 with 3-step returns and prioritized replay, without the other parts.
 - **Minutes** are those of the whole run, with its evaluations and checkpoints, on the processor named. A run
   that gave notice of a busy machine had other programs next to it, and takes less time alone.

@@ -50,7 +50,8 @@ dash: the run has not come so far.
 - **The protocols are alike, but for the cap of a game.** Both play with ε = 0.05, up to 30 no-op frames and
   no sticky actions. Games of Track A end after 18,000 frames, as in its paper, those of nnabla-rl after
   400,000.
-- At 10M the published figure is the mean of the evaluations from 8M to 12M frames, ours of those from 8M on.
+- At 10M the published figure is the mean of the evaluations from 8M to 12M frames, ours of those from 8M on,
+  which is lower while scores rise.
 - **Minutes** are those of the whole run, with its evaluations. Two runs trained at once, next to other work.
 
 **Not shown:** other games; `pong_trackA_lua`; whether the curves agree later: the paper's runs have 50

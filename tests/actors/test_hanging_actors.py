@@ -2,6 +2,7 @@
 
 import os
 import signal
+import struct
 from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -123,12 +124,13 @@ def test_a_stopped_process_of_an_actor_is_continued() -> None:
 
 
 def answer_half(pipe: Connection, parent: int | None) -> None:
-    """Send the letter of an answer, and stop before its body until continued."""
+    """Send the beginning of an answer, stop until continued, and send the rest."""
     end_with_parent(parent)
     pipe.recv_bytes()
-    pipe.send_bytes(Letter.PLAY)
+    answer = struct.pack("!cQ", Letter.PLAY, 8) + b"the rest"
+    os.write(pipe.fileno(), answer[:12])
     os.kill(os.getpid(), signal.SIGSTOP)
-    pipe.send_bytes(b"the rest")
+    os.write(pipe.fileno(), answer[12:])
 
 
 class HalfAnswer:

@@ -444,6 +444,31 @@ def test_changed_state_of_a_saved_step_replaces_its_checkpoint(store: Checkpoint
     assert names(store.folder) == ["catalog.json", "latest", "step_000000001"]
 
 
+def test_checkpoint_with_a_score_is_not_replaced(store: CheckpointStore) -> None:
+    digest = save(store, 1, 7.5)
+    begin_again(store)
+    assert [entry.eval_score for entry in store.catalog()] == [7.5]
+    assert tree_digest(load_checkpoint(store.latest())[0]) == digest
+
+
+def test_checkpoint_stays_if_the_one_in_its_place_cannot_be_renamed(
+    store: CheckpointStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rename = Path.rename
+
+    def rename_unless_finished(path: Path, target: Path) -> Path:
+        if path.name == ".step_000000001.partial":
+            raise OSError(errno.EIO, "Input/output error")
+        return rename(path, target)
+
+    former = save(store, 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rename", rename_unless_finished)
+        with pytest.raises(UserError, match="input/output error"):
+            begin_again(store)
+    assert tree_digest(load_checkpoint(store.latest())[0]) == former
+
+
 def test_checkpoint_that_a_killed_process_was_replacing_has_its_name_again(
     store: CheckpointStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

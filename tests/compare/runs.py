@@ -31,14 +31,15 @@ def make_run(
     ale_version: str = "0.12.1",
     frame_caps: int | Sequence[int] = 0,
     late_frames: int = 0,
-    training_return: float = -20.0,
+    training_return: float | Sequence[float] = -20.0,
     versions: dict[str, str] | None = None,
     auto: dict[str, str | int] | None = None,
 ) -> Path:
     """Make a run evaluated every `period_frames` with these mean returns; one hour passes in each period.
 
     `frame_caps`: games that the cap cut in every evaluation, or in each. `late_frames`: by how much
-    evaluations come after they are due. `auto`: keys that the machine chose.
+    evaluations come after they are due. `training_return`: of every training game, or of each, one a period.
+    `auto`: keys that the machine chose.
     """
     resolved = load_spec(RUNS / spec, ["learner.threads=2", "system.workers=0", *overrides])
     kinds = ["full"] * len(returns)
@@ -65,9 +66,11 @@ def make_run(
     ]
     write(run, "eval_log", rows)
     frames = [row["env_frames"] for row in rows]
-    write(run, "update_log", [{"env_frames": each, "rolling_return": training_return} for each in frames])
-    games = [{"env_frames": each, "episode_return": training_return} for each in frames]
-    write(run, "train_log", games)
+    trained = [training_return] * len(frames) if isinstance(training_return, float) else training_return
+    updates = zip(frames, trained, strict=True)
+    write(run, "update_log", [{"env_frames": at, "rolling_return": each} for at, each in updates])
+    games = zip(frames, trained, strict=True)
+    write(run, "train_log", [{"env_frames": at, "episode_return": each} for at, each in games])
     times = [{"env_frames": each, "elapsed_seconds": 3600.0 * each / period_frames} for each in frames]
     write(run, "throughput_log", times)
     return path

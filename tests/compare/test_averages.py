@@ -44,3 +44,16 @@ def test_training_games_are_compared_once_epsilon_has_its_last_value(
     returns = [-20.0] * (2 * millions)
     compared = found(tmp_path, returns, "dopamine_jax", at_frames=millions * 1_000_000, **TRAINING)
     assert compared.reference.differences == differences
+
+
+def test_training_games_of_an_iteration_are_averaged(tmp_path: Path):
+    returns = [-21.0] * 8 + [-11.0, -8.0]  # the last two end within 4M to 5M frames
+    options = {**TRAINING, "training_return": returns}
+    compared = found(tmp_path, [-20.0] * 10, "dopamine_jax", at_frames=5_000_000, **options)
+    assert (compared.score, compared.verdict) == (-9.5, "on track")
+
+
+def test_cut_games_within_the_frames_of_a_mean_give_no_verdict(tmp_path: Path):
+    returns = [-20.0, -20.0, -20.0, 1.0, 12.0, 8.0]
+    compared = found(tmp_path, returns, "nnabla_dqn", at_frames=10_000_000, frame_caps=[0, 0, 0, 9, 0, 9])
+    assert (compared.verdict, compared.reference.differences) == ("", ("games cut within 8M to 12M frames",))

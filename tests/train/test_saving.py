@@ -1,13 +1,15 @@
 """Checkpoints between evaluations are saved when due, and affect nothing else."""
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from power_cut import CutAt, CutOnceSaved, PowerCut
-from tiny import CPU, run, tiny_spec
+from tiny import CPU, FEW_STEPS, run, tiny_spec
 
+from atari_dqn.cli import main
 from atari_dqn.run.checkpoint.store import CheckpointStore
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.spec.keys import KEYS
@@ -160,3 +162,16 @@ def test_periods_of_zero_are_allowed() -> None:
     spec = tiny_spec("checkpoint.period_frames=0", "checkpoint.period_seconds=0")
     assert (spec.checkpoint.period_frames, spec.checkpoint.period_seconds) == (0, 0.0)
     assert KEYS["checkpoint.period_seconds"].kind is float
+
+
+def test_command_resumes_a_run_killed_while_its_checkpoint_was_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "run"
+    run(path, *FEW_STEPS)
+    final = (path / "checkpoints/latest").resolve()
+    final.rename(final.with_name(f".{final.name}.replaced.partial"))
+    monkeypatch.setattr(sys, "argv", ["dqn", "resume", str(path), "--frames", "120", "--plain"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 0

@@ -29,9 +29,9 @@ class Averaging:
     from_frames: int
     """From here on a figure is the mean of several points."""
     within_frames: int
-    """How far these points may be from it."""
+    """The largest distance of these points from its frames."""
     until_frames: int
-    """The end of the curve."""
+    """The frames of the last point of the curve."""
 
     def window(self, env_frames: int) -> tuple[int, int] | None:
         """Return the frames over which a figure is averaged, from and to; None for a single evaluation."""

@@ -95,9 +95,14 @@ def put_in_place(partial: Path, final: Path) -> None:
     That is a checkpoint of the same step and another state, or one that never was in the catalog.
     """
     former = final.with_name(f".{final.name}{_REPLACED}")
+    shutil.rmtree(former, ignore_errors=True)
     if final.exists():
         final.rename(former)
-    partial.rename(final)
+    try:
+        partial.rename(final)
+    except OSError:
+        restore_replaced(final.parent)
+        raise
     fsync_directory(final.parent)
     shutil.rmtree(former, ignore_errors=True)
 

@@ -94,8 +94,9 @@ class CheckpointStore:
 
         The digest covers `training` alone. `bookkeeping` holds plain values that may differ between equal
         runs, such as the elapsed time. For a step that is already saved only the bookkeeping is replaced, and
-        the score if one is given; with `replaces` the whole checkpoint, because the state has changed.
-        Waits for the previous checkpoint, and raises its exception.
+        the score if one is given; with `replaces` the whole checkpoint, because the state has changed, unless
+        it has a score or a tag, which belong to its state. Waits for the previous checkpoint, and raises its
+        exception.
         """
         self.finish()
         entry = CatalogEntry(
@@ -106,9 +107,10 @@ class CheckpointStore:
             protocol=protocol,
             tag=tag,
         )
-        saved = any(known.step == step for known in self.catalog())
+        saved = next((known for known in self.catalog() if known.step == step), None)
+        is_rated = saved is not None and (saved.eval_score is not None or saved.tag is not None)
         bookkeeping = copy.deepcopy(bookkeeping)
-        if saved and not replaces:
+        if saved is not None and (is_rated or not replaces):
             self._writer.begin(bound(self._update_saved, entry, bookkeeping))
         else:
             self._writer.begin(bound(self._save, entry, self._snapshot(step, training, bookkeeping)))

@@ -68,7 +68,10 @@ class RunStatus:
 
     @property
     def fault(self) -> str:
-        """Description of the invalid lines that were left out; empty without any."""
+        """Description of the invalid lines that were left out; empty without any.
+
+        Those in a part of a long table that is not read are not counted.
+        """
         count = self._events.unreadable_lines
         lines = f"{count} line{'s' * (count != 1)} left out"
         return f"{lines}: {self._events.first_unreadable}" if count else ""

@@ -116,7 +116,8 @@ def _stopping_with(commands: LeaseFolder, task: Plain) -> Iterator[Event]:
     def observe() -> None:
         observer.refresh()
         lease = observer.leases.get(task["command"])
-        if not commands.has_file(task["command"]) if lease is None else observer.is_stale(lease.name):
+        is_gone = lease is None and not commands.has_file(task["command"])
+        if is_gone or (lease is not None and observer.is_stale(lease.name)):
             stop.set()
 
     def watch() -> None:

@@ -92,11 +92,11 @@ class RaySite:
             place.used_by_others = cores_of_others(observer, place.node.machine, ours)
 
     def _write_off(self, observer: LeaseObserver) -> None:
-        """Write off tasks without a sign of life; take those back that give one again."""
+        """Write off tasks whose heartbeat has stopped; take those back whose heartbeat goes on."""
         for name, lease in observer.leases.items():
             task = self._tasks.get(name)
             if task and [lease.token, lease.heartbeat] != task.over and observer.is_silent(name):
-                self._report(f"{name}: {lease.owner.host} has given no sign for three heartbeats")
+                self._report(f"{name}: three heartbeats from {lease.owner.host} are missing")
                 self._silent.append(self._tasks.pop(name))
         for task in reversed(self._silent):
             lives = task.name in observer.leases and not observer.is_stale(task.name)
@@ -172,7 +172,7 @@ class RaySite:
         wait_for_leases(self._folder.leases, names, _SAVING_SECONDS)
 
     def _usable(self) -> list[NodeRoom]:
-        """Return the nodes with most free cores first, without those that have given no sign."""
+        """Return the nodes with most free cores first, without those whose heartbeat has stopped."""
         silent = {task.node for task in self._silent}
         known = [each for key, each in self._places.items() if key not in silent] or [*self._places.values()]
         return sorted(known, key=lambda place: len(place.room) - len(place.cores))
