@@ -1,21 +1,20 @@
-"""Send answers through a pipe, and receive them piece by piece: their sender may stop in the middle.
+"""Send and receive the answers of an actor in pieces, so that the wait for each piece has a limit.
 
     letter (1 byte)   length of the body (8 bytes)   body
 
-`Connection.recv_bytes` would wait for the rest of an answer without limit. This works on the socket below it.
+`Connection.recv_bytes` would wait without limit for a sender that is suspended in the middle of an answer.
+These functions use the file descriptor of the connection instead.
 """
 
 from __future__ import annotations
 
 import os
-import select
 import struct
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection, wait
 
 from atari_dqn.envs.silence import SilenceLimit
 
 _HEADER = struct.Struct("!cQ")
-_MOST_BYTES_AT_ONCE = 2**20
 
 
 class SilentError(Exception):
@@ -26,7 +25,7 @@ def send_answer(pipe: Connection, letter: bytes, body: bytes) -> None:
     """Send an answer; `OSError` if the other end is closed."""
     left = memoryview(_HEADER.pack(letter, len(body)) + body)
     while left:
-        left = left[os.write(pipe.fileno(), left[:_MOST_BYTES_AT_ONCE]) :]
+        left = left[os.write(pipe.fileno(), left) :]
 
 
 def receive_answer(pipe: Connection, silence: SilenceLimit) -> tuple[bytes, bytes]:
@@ -43,7 +42,7 @@ def _received(pipe: Connection, length: int, silence: SilenceLimit) -> bytes:
     data = bytearray(length)
     left = memoryview(data)
     while left:
-        while not select.select([pipe], [], [], silence.wait_seconds)[0]:
+        while not wait([pipe], silence.wait_seconds):
             if reason := silence.exceeded():
                 raise SilentError(reason)
         count = os.readv(pipe.fileno(), [left])

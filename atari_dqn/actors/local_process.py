@@ -25,12 +25,12 @@ class LocalProcess:
     process: SpawnProcess
     pipe: Connection
 
-    def died(self, reason: str) -> ActorDiedError:
-        """Make the error that this process ended."""
+    def died_error(self, reason: str) -> ActorDiedError:
+        """Create the error that names this process and the reason why it ended."""
         return ActorDiedError(f"{self.name} {reason}")
 
     def exit_reason(self) -> str:
-        """Describe how the process ended."""
+        """Wait up to `SHUTDOWN_SECONDS` for the process to end, and describe how it ended."""
         self.process.join(SHUTDOWN_SECONDS)
         code = self.process.exitcode
         if code is None:
@@ -44,7 +44,7 @@ class LocalProcess:
         try:
             self.pipe.send_bytes(order)
         except OSError:
-            raise self.died(self.exit_reason()) from None
+            raise self.died_error(self.exit_reason()) from None
 
     def answer(self, silence: SilenceLimit) -> bytes:
         """Receive an answer that has begun to arrive; `ActorDiedError` if the process ended or failed.
@@ -54,9 +54,9 @@ class LocalProcess:
         try:
             letter, body = receive_answer(self.pipe, silence)
         except SilentError as error:
-            raise self.died(str(error)) from None
+            raise self.died_error(str(error)) from None
         except (EOFError, OSError):
-            raise self.died(self.exit_reason()) from None
+            raise self.died_error(self.exit_reason()) from None
         if letter == Letter.FAILED:
             raise ActorFailedError(f"{self.name} failed:\n{body.decode().rstrip()}")
         return body
@@ -64,7 +64,7 @@ class LocalProcess:
     def check(self) -> None:
         """Raise `ActorDiedError` if the process has ended."""
         if self.process.exitcode is not None:
-            raise self.died(self.exit_reason())
+            raise self.died_error(self.exit_reason())
 
     def resume(self) -> None:
         """Continue the process if it was stopped (SIGSTOP)."""

@@ -1,4 +1,4 @@
-"""Initial weights: the initializer is a key of the spec; the gain is √2 before a ReLU, otherwise 1."""
+"""Initialize weights; gain √2 before a ReLU, else 1. `streams`: layers stored as one, 2 in a dueling head."""
 
 from __future__ import annotations
 

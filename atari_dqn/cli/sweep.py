@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from atari_dqn.machine.hardware import Hardware
     from atari_dqn.scale.members import Sweep
-    from atari_dqn.scale.opening import Opened
+    from atari_dqn.scale.opening import OpenedSweep
     from atari_dqn.scale.plan import SweepPlan
 
 EXAMPLES = """\
@@ -196,12 +196,12 @@ def _hardware(path: Path) -> Hardware:
 
 def _planned(
     loaded: Sweep | None, path: Path, device: str, hardware: Hardware
-) -> tuple[Sequence[str], Opened]:
+) -> tuple[Sequence[str], OpenedSweep]:
     """Return the devices for runs, and the sweep with its record; write nothing."""
     with interrupts_blocked():
         from atari_dqn.run.sweep.folder import SweepFolder, is_sweep
         from atari_dqn.run.sweep.record import read_record
-        from atari_dqn.scale.opening import Opened, check_device, plan_sweep
+        from atari_dqn.scale.opening import OpenedSweep, check_device, plan_sweep
         from atari_dqn.scale.room import devices_of
 
     record = read_record(SweepFolder(path).record) if is_sweep(path) else None
@@ -211,11 +211,11 @@ def _planned(
         return devices, plan_sweep(loaded, path, device=kind, hardware=hardware)
     assert record is not None, "a folder without a record is refused before"
     check_device(record, kind, SweepFolder(path))
-    return devices, Opened(folder=SweepFolder(path), record=record)
+    return devices, OpenedSweep(folder=SweepFolder(path), record=record)
 
 
 def _plan(
-    opened: Opened, hardware: Hardware, devices: Sequence[str], jobs: int | None, *, measure: bool
+    opened: OpenedSweep, hardware: Hardware, devices: Sequence[str], jobs: int | None, *, measure: bool
 ) -> SweepPlan:
     from atari_dqn.run.sweep.folder import is_sweep
     from atari_dqn.run.sweep.status import SweepStatus
@@ -231,7 +231,7 @@ def _plan(
     )
 
 
-def _print_plan(opened: Opened, planned: SweepPlan) -> None:
+def _print_plan(opened: OpenedSweep, planned: SweepPlan) -> None:
     from atari_dqn.scale.plan import plan_text
 
     for each in opened.choices:
@@ -247,7 +247,9 @@ def _check_one_fits(planned: SweepPlan) -> None:
         )
 
 
-def _begin(loaded: Sweep | None, planned: Opened, path: Path, hardware: Hardware, *, retry: bool) -> Opened:
+def _begin(
+    loaded: Sweep | None, planned: OpenedSweep, path: Path, hardware: Hardware, *, retry: bool
+) -> OpenedSweep:
     """Open the sweep in its folder, and report what is new and what does not belong any more."""
     from atari_dqn.scale.opening import open_sweep, reopen_sweep
 

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from atari_dqn.cli.workers import MakeWorkers
     from atari_dqn.machine.hardware import Hardware
     from atari_dqn.scale.on_ray.cluster import Cluster, Node
-    from atari_dqn.scale.opening import Opened
+    from atari_dqn.scale.opening import OpenedSweep
 
 
 def train_here(
-    opened: Opened,
+    opened: OpenedSweep,
     hardware: Hardware,
     devices: Sequence[str],
     *,
@@ -41,7 +41,7 @@ def train_here(
 
 
 def train_on_ray(
-    opened: Opened,
+    opened: OpenedSweep,
     cluster: Cluster,
     nodes: Sequence[Node],
     *,
@@ -68,7 +68,7 @@ def train_on_ray(
         _train(opened, workers, plain=plain, options=options)
 
 
-def _train(opened: Opened, make_workers: MakeWorkers, *, plain: bool, options: str = "") -> None:
+def _train(opened: OpenedSweep, make_workers: MakeWorkers, *, plain: bool, options: str = "") -> None:
     """Train the members that are left. `options`: of the command that continues, which is printed."""
     with interrupts_blocked():
         from atari_dqn.cli.sweep_outcome import conclude

@@ -8,33 +8,37 @@ from collections.abc import Collection, Sequence
 import numpy as np
 
 from atari_dqn.compare.load import Evaluation, Run
-from atari_dqn.compare.reference.match import span_text
+from atari_dqn.compare.reference.match import frames_text, span_text
 from atari_dqn.compare.reference.studies import Measure
 
 Window = tuple[int, int]
 """Emulator frames, from and to."""
 
 
-def averaged(
+def mean_in_window(
     runs: Sequence[Run], seeds: Collection[int], measure: Measure, window: Window, *, cap_reached: bool
 ) -> float | str:
-    """Compute the mean over seeds of each run's mean in the window, or return why there is none, as text.
+    """Compute the mean over seeds of each run's mean score in a window, or describe why there is none.
 
-    `cap_reached`: whether the cap cut games of the score itself, so that its cap is compared already.
+    There is none if the cap truncated games, if ε was still decreasing, or if a run ends too early.
+    `cap_reached`: whether the cap truncated games of the score itself. Then the cap is compared with that of
+    the figure anyway, and truncated games within the window are no reason.
     """
     own = [run for run in runs if run.seed in seeds]
     if measure == "evaluation" and not cap_reached and any(_were_cut(run, window) for run in own):
-        return f"games cut within {span_text(window).removeprefix('mean over ')}"
+        return f"games cut within {frames_text(window)}"
     if measure == "training":
-        falls_until = max(map(_epsilon_falls_until, own))
+        falls_until = max(map(_epsilon_end_frames, own))
         if window[0] < falls_until:
             return f"games while ε fell, until {falls_until:,} frames"
-    means = [_training(run, window) if measure == "training" else _evaluations(run, window) for run in own]
+    means = [
+        _training_mean(run, window) if measure == "training" else _evaluation_mean(run, window) for run in own
+    ]
     return span_text(window) if any(map(math.isnan, means)) else sum(means) / len(means)
 
 
-def _epsilon_falls_until(run: Run) -> int:
-    """Compute the emulator frames at which ε has its last value."""
+def _epsilon_end_frames(run: Run) -> int:
+    """Compute the number of emulator frames after which ε has its final value."""
     prefill = int(run.values["replay.prefill_steps"]) * int(run.values["env.frame_skip"])
     return prefill + int(run.values["exploration.epsilon_decay_frames"])
 
@@ -50,14 +54,14 @@ def _were_cut(run: Run, window: Window) -> bool:
     return any(each.frame_caps for each in _within(run, window))
 
 
-def _evaluations(run: Run, window: Window) -> float:
-    """Compute the mean of the evaluations in a window; NaN if the run has not been evaluated to its end."""
+def _evaluation_mean(run: Run, window: Window) -> float:
+    """Compute the mean of the evaluations in a window; NaN if there are none, or the last are missing."""
     found = [each.mean_return for each in _within(run, window)]
     return float(np.mean(found)) if found and run.evaluated_frames >= window[1] else math.nan
 
 
-def _training(run: Run, window: Window) -> float:
-    """Compute the mean return of the games that ended in a window; NaN if they are not all known."""
+def _training_mean(run: Run, window: Window) -> float:
+    """Compute the mean return of games that ended in a window; NaN if there are none or some are unknown."""
     if run.training_games is None or run.reached_frames < window[1]:
         return math.nan
     first, last = np.searchsorted(run.training_games.frames, window, side="right")

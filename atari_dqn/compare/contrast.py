@@ -1,6 +1,7 @@
-"""Compare the scores of two groups on one game: identical, or the difference of their means, shown or not.
+"""Compare two groups on one game: identical evaluations, or the difference of their means with its interval.
 
-Scores of different tracks, frames or protocols are not compared.
+A difference is shown if the interval excludes 0. Scores of different tracks, frames or protocols are not
+compared.
 """
 
 from __future__ import annotations
@@ -61,11 +62,11 @@ class Contrast:
 
 
 def contrast(group: Group, last: GroupScore, earlier: Sequence[ScoredGroup]) -> Contrast | None:
-    """Compare a group with the earlier groups of its game: with an identical one, or else with the first.
+    """Compare a group with the first earlier group of identical evaluations; if none, with the first group.
 
-    If the first has another track, other frames or another protocol, the finding is `NOT_COMPARED`. Return
-    None for the first group, and if one of the two has no interval or is not comparable because the frame cap
-    truncated its games.
+    `last`: the score of the group. The finding is `NOT_COMPARED` if the first group has another track, other
+    frames or another protocol. Return None for the first group, and if one of the two has no score, has a
+    single seed, or is not comparable because the frame cap truncated its games.
     """
     for place, (other, other_last) in enumerate(earlier):
         if identical(group.runs, other.runs) and not protocol_differences((group, last), (other, other_last)):
@@ -93,7 +94,7 @@ def identical(left: Sequence[Run], right: Sequence[Run]) -> bool:
 
 
 def identical_seeds(runs: Sequence[Run]) -> list[list[int]]:
-    """Return the lists of two or more seeds of a group whose evaluations are all equal."""
+    """Group the seeds whose evaluations are all equal; seeds that equal no other are left out."""
     seeds: dict[tuple[Measured, ...], list[int]] = {}
     for run in runs:
         if run.evaluations:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from atari_dqn.compare.averages import averaged
+from atari_dqn.compare.averages import mean_in_window
 from atari_dqn.compare.group import Group
 from atari_dqn.compare.group_score import GroupScore
 from atari_dqn.compare.reference.match import Reference, Subject, references
@@ -85,7 +85,7 @@ def _compared(
     """Compare a figure with a score, or with that of the frames over which the figure is averaged."""
     if reference.window is not None:
         cap_reached = bool(own.frame_caps)
-        found = averaged(
+        found = mean_in_window(
             group.runs, own.evaluations.keys(), measure, reference.window, cap_reached=cap_reached
         )
         if isinstance(found, str):

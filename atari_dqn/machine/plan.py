@@ -11,7 +11,7 @@ from atari_dqn.machine.actors import actor_items
 from atari_dqn.machine.devices import cuda_index
 from atari_dqn.machine.hardware import Hardware
 from atari_dqn.machine.items import Item, Place
-from atari_dqn.machine.largest_layer import key_of_weights
+from atari_dqn.machine.key_of_weights import key_of_weights
 from atari_dqn.machine.sizes import (
     CUDA_CONTEXT_BYTES,
     CUDA_PROCESS_BYTES,
@@ -43,8 +43,10 @@ _NETWORKS = 2
 """The online network and the target network."""
 _KEPT = "checkpoints kept"
 """End of the name of the item for the checkpoints that are kept."""
+_GRADIENTS = 1
+"""Gradients of the online network."""
 _OPTIMIZER_BUFFERS = 2
-"""Numbers that an optimizer stores for each weight; `torch_rmsprop` with momentum has one more."""
+"""Numbers that the plan counts for each weight. `torch_rmsprop` with momentum stores a third: not counted."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,8 +71,11 @@ class Plan:
         return self.total_frames / self.frames_per_second if self.frames_per_second else None
 
 
-def replay_place(choice: str, device: str, needed_bytes: int, hardware: Hardware) -> str:
-    """Return the device of the replay: for `auto` the learner's if it fits there, otherwise `cpu`."""
+def replay_device(choice: str, device: str, needed_bytes: int, hardware: Hardware) -> str:
+    """Return the device of the replay: `cpu`, or the learner's GPU.
+
+    It is the GPU if `choice` is `cuda`, or if it is `auto` and the replay fits into the free GPU memory.
+    """
     if device == "cpu":
         return "cpu"
     free = hardware.gpus[cuda_index(device)].memory_free_bytes
@@ -85,7 +90,7 @@ def make_plan(
     `actors_here`: whether its actors, if it has any, are processes of this machine.
     """
     learner: Place = "ram" if device == "cpu" else "vram"
-    replay_on = replay_place(spec.replay.device, device, _replay_bytes(spec), hardware)
+    replay_on = replay_device(spec.replay.device, device, _replay_bytes(spec), hardware)
     replay: Place = "ram" if replay_on == "cpu" else "vram"
     network = network_shape(spec, num_actions)
     weights, weights_key = network_bytes(network), key_of_weights(spec, network)
@@ -95,7 +100,7 @@ def make_plan(
         Item(
             place=learner,
             name="networks and optimizer",
-            bytes=weights * (_networks_in_memory(spec) + 1 + _OPTIMIZER_BUFFERS),
+            bytes=weights * (_networks_in_memory(spec) + _GRADIENTS + _OPTIMIZER_BUFFERS),
             key=weights_key,
         ),
         Item(

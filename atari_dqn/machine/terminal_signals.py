@@ -14,17 +14,17 @@ _HANDLED = (signal.SIGTSTP, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
 class TerminalSignals:
-    """Calls `leave` before a signal stops or ends the process, and `enter` after a stopped one continues.
+    """Calls `leave` before a signal stops or ends the process, and `enter` when a stopped process continues.
 
-    It does so between `begin` and `end`. The effect of the signal is the system's, so that a shell reports it
-    as usual: 143 after SIGTERM. Python calls both functions in the main thread, wherever it is interrupted:
-    they must take no lock. Signals that are ignored or handled otherwise are left alone. Outside the main
-    thread, where no handler may be set, `begin` does nothing.
+    Signals are handled between `begin` and `end`, except those that are ignored or already have a handler.
+    After `leave` a signal has its default effect, so that a shell reports it as usual: 143 after SIGTERM.
+    Python runs the handler in the main thread, between any two instructions: `leave` and `enter` must take no
+    lock. Outside the main thread, where no handler can be set, `begin` does nothing.
     """
 
     def __init__(self, leave: Callable[[], None], enter: Callable[[], None]) -> None:
         self._leave, self._enter = leave, enter
-        self._handler = self._handle
+        self._handler = self._handle  # one object, which `end` compares; each access creates a new method
         self._installed: list[signal.Signals] = []
         self._is_drawing = False
         self._deferred: int | None = None

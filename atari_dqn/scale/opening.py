@@ -26,8 +26,8 @@ _LOCK_TRIES, _LOCK_PAUSE_SECONDS = 500, 0.02
 
 
 @dataclass(frozen=True, kw_only=True)
-class Opened:
-    """A sweep in its folder."""
+class OpenedSweep:
+    """A sweep with its folder and its record, which `open_sweep` writes and `plan_sweep` does not."""
 
     folder: SweepFolder
     record: SweepRecord
@@ -35,7 +35,7 @@ class Opened:
     """The `auto` keys that were resolved now."""
 
 
-def plan_sweep(sweep: Sweep, path: Path, *, device: str, hardware: Hardware) -> Opened:
+def plan_sweep(sweep: Sweep, path: Path, *, device: str, hardware: Hardware) -> OpenedSweep:
     """Return the record that a sweep would have in a folder, without writing anything.
 
     `device`: `cpu` or `cuda`. `UserError` if the folder belongs to something else, or was begun with another
@@ -63,11 +63,12 @@ def plan_sweep(sweep: Sweep, path: Path, *, device: str, hardware: Hardware) -> 
         members=tuple(members),
         former=tuple(former),
     )
-    return Opened(folder=folder, record=record, choices=merge_choices(resolved))
+    return OpenedSweep(folder=folder, record=record, choices=merge_choices(resolved))
 
 
-def open_sweep(sweep: Sweep, path: Path, *, device: str, hardware: Hardware) -> Opened:
+def open_sweep(sweep: Sweep, path: Path, *, device: str, hardware: Hardware) -> OpenedSweep:
     """Begin the sweep in a folder, or go on with it; its record is on disk afterwards."""
+    # Raises before a folder is created. Planned again under the lock: another command may change the record.
     plan_sweep(sweep, path, device=device, hardware=hardware)
     folder = SweepFolder(path)
     with writing(path):
@@ -79,13 +80,13 @@ def open_sweep(sweep: Sweep, path: Path, *, device: str, hardware: Hardware) -> 
     return opened
 
 
-def reopen_sweep(path: Path) -> Opened:
+def reopen_sweep(path: Path) -> OpenedSweep:
     """Open a folder whose sweep has begun, without its sweep file."""
     folder = SweepFolder(path)
     record = read_record(folder.record)
     with writing(path):
         folder.create()
-    return Opened(folder=folder, record=record)
+    return OpenedSweep(folder=folder, record=record)
 
 
 def _record_of(folder: SweepFolder, sweep: Sweep) -> SweepRecord | None:
@@ -143,10 +144,10 @@ def _check_threads(sweep: Sweep, begun: Collection[str]) -> None:
 def _recorded(
     before: SweepRecord, begun: Collection[str], *, threads: int, device: str
 ) -> dict[str, dict[str, Scalar]]:
-    """Return by label the values of `auto` keys with which members were recorded.
+    """Return the recorded values of the members' `auto` keys, by label; no later machine changes them.
 
-    No later machine changes them. Another number of threads or another device does, until a run of the label
-    begins.
+    If the number of threads or the device differs from the record's, they are kept only for labels of which a
+    run has begun.
     """
     is_same = (before.threads, before.device) == (threads, device)
     found: dict[str, dict[str, Scalar]] = {}
@@ -169,10 +170,11 @@ def _beginnings(folder: SweepFolder) -> Callable[[str], bool]:
 def _merged(
     known: Sequence[Member], members: Sequence[Member], has_begun: Callable[[str], bool]
 ) -> tuple[list[Member], list[Member]]:
-    """Return the members of a sweep, and those that began but do not belong to it any more.
+    """Match the members of a sweep file with the record; return the members and the former members.
 
-    `known`: the members in the record. A member keeps the name under which it was recorded, even if it has
-    not begun. A new, different member of that name gets its digest added to it.
+    `known`: the members in the record. A known member keeps its recorded name, even if it has not begun. If
+    the name of a new member is in use, its digest is appended. Former members have begun, and are no longer
+    in the sweep file.
     """
     by_digest = {member.digest: member for member in known}
     began = {member.name for member in known if has_begun(member.name)}

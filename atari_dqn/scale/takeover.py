@@ -25,15 +25,16 @@ _PAUSE_SECONDS = 0.02
 
 
 def take_over(run: RunDirectory, stale: Lease, held: HeldLease) -> None:
-    """End the training of a stale lease if it is on this machine; detach it from the run if it is not.
+    """End the training of a stale lease if it is on this machine; otherwise detach it from the run's files.
 
-    `held`: the lease that was taken over the stale one; it is renewed meanwhile. If it is lost to a third
-    process, such as after this one was suspended, the run is left to that process.
+    `held`: the lease that this process has taken over the stale one; it is renewed meanwhile. Once it is
+    lost, for example to a third process while this one was suspended, no file of the run is replaced.
 
-    A training of this machine is killed, even if it is stopped. One of another machine cannot be reached: if
-    it wakes, it finds its lease lost before it writes. The logs are replaced by copies and the lock by a new
-    one, so that a row that it was about to append, and its lock, belong to files that are gone. A lock that
-    another process holds, such as a user's `dqn resume`, is left to it.
+    On this machine the process group of the training is killed, even if it is suspended. A training on
+    another machine cannot be reached. When it continues, it checks its lease before it writes; a row that it
+    is appending, and its lock, then belong to removed files, because the logs are replaced by copies and the
+    lock file is removed. If another process holds the lock, such as a user's `dqn resume`, neither is
+    changed.
     """
     if stale.owner.is_here:
         _kill(stale, held)
@@ -42,7 +43,11 @@ def take_over(run: RunDirectory, stale: Lease, held: HeldLease) -> None:
 
 
 def release_ended(folder: SweepFolder, names: Collection[str]) -> None:
-    """Remove the leases of runs that have ended, whose owners were killed before they released them."""
+    """Kill what is left of the trainings of owners that have ended, and release their leases.
+
+    `names`: runs that need no more training; leases of other runs are not changed. An owner that was killed
+    could not release its leases.
+    """
     for name, lease in folder.leases.current().items():
         if name in names and lease.owner.has_ended:
             held = folder.leases.take(name, Owner.current(), over=lease)

@@ -58,10 +58,11 @@ def load_spec(path: str | Path, overrides: Sequence[str] = ()) -> ResolvedSpec:
 
 
 def file_entries(path: Path) -> list[Entry]:
-    """Read the entries of a spec file, and add to those of a complete spec the keys that are newer.
+    """Read the entries of a spec file; a complete spec of an earlier version gets the keys added since then.
 
-    A complete spec has every key that applied when it was written, as a run's spec.toml and the output of
-    `dqn spec show`. Keys that were added since get the values that keep its behaviour, not the track's.
+    A spec is complete if it has every key that applied when it was written. A run's `spec.toml` and the
+    output of `dqn spec show` are complete. Added keys get the values that keep the behaviour of the spec, not
+    those of its track.
     """
     entries = list(table_entries(read_toml(path), where=str(path)))
     written = check_entries(entries).values

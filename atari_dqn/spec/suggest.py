@@ -36,9 +36,9 @@ SYNONYMS = MappingProxyType(
 )
 """Usual names of other programs, with a section or in any, and our keys."""
 
-_VERY_CLOSE, _CLOSE, _MISPRINT = 0.7, 0.6, 0.8
-"""Least similarities of the last parts of keys: of one section, with and without the same last part in
-another section, and of different sections."""
+_SIMILAR, _LESS_SIMILAR, _SIMILAR_ELSEWHERE = 0.7, 0.6, 0.8
+"""Lowest similarity of last parts: in the same section, before and after an exact match in another section is
+tried, and in another section."""
 
 
 def did_you_mean(word: str, candidates: Iterable[str]) -> str:
@@ -54,7 +54,10 @@ def did_you_mean_key(name: str, known: Iterable[str]) -> str:
 
 
 def _nearest_key(name: str, known: list[str]) -> str | None:
-    """Find the key of a usual synonym, a similar one of the section, or one that is called so elsewhere."""
+    """Find the key that a name may stand for: by synonym, or by the spelling of its last part.
+
+    Keys of the same section come first, unless another section has exactly this last part.
+    """
     section, _, leaf = name.rpartition(".")
     synonym = SYNONYMS.get(name.lower(), SYNONYMS.get(leaf.lower()))
     if synonym in known:
@@ -64,14 +67,14 @@ def _nearest_key(name: str, known: list[str]) -> str | None:
     siblings = {last: f"{section}.{last}" for last in elsewhere if f"{section}.{last}" in known}
     same = {leaf: elsewhere[leaf]} if leaf in elsewhere else {}
     for candidates, cutoff in (
-        (siblings, _VERY_CLOSE),
+        (siblings, _SIMILAR),
         (same, 1.0),
-        (siblings, _CLOSE),
-        (elsewhere, _MISPRINT),
+        (siblings, _LESS_SIMILAR),
+        (elsewhere, _SIMILAR_ELSEWHERE),
     ):
         near = difflib.get_close_matches(leaf, candidates, n=1, cutoff=cutoff)
         if near:
             return candidates[near[0]]
-    if siblings:
+    if siblings:  # the section exists: a key that resembles the whole name would be of an unrelated part
         return None
     return next(iter(difflib.get_close_matches(name, known, n=1)), None)

@@ -94,7 +94,7 @@ class Saving:
         self.wait()
         self._cadence.mark(self._clock.env_frames)
         self._begun_at = self._clock.steps, self._clock.updates
-        self._checkpoints.begin(
+        is_saved = self._checkpoints.begin(
             step=self._clock.steps,
             training=self._training(),
             bookkeeping=self._bookkeeping(),
@@ -103,6 +103,13 @@ class Saving:
             tag="inspect" if inspect else None,
             replaces=self._saved_at != self._begun_at,  # free-running actors: updates without a new step
         )
+        if not is_saved and self._saved_at is not None:
+            lost = self._begun_at[1] - self._saved_at[1]
+            self._notify(
+                "updates lost",
+                f"the checkpoint of step {self._clock.steps:,} keeps its state, which has a score or a mark; "
+                f"{lost} updates since are not saved",
+            )
 
     def poll(self) -> None:
         """Report the checkpoint that was being written, if it is complete."""

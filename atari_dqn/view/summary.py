@@ -42,10 +42,10 @@ Runs = Mapping[Path, RunStatus | Unreadable]
 
 
 def summary_table(runs: Runs, *, columns: int, lines: int | None = None) -> Group:
-    """Draw a line for each run, and below the table what cannot be read, with the reason.
+    """Draw a table with a line for each run, and below it what cannot be read, with the reason.
 
-    `lines` is the height of a terminal: of runs that it has no room for, those that run or have failed are
-    drawn, and the others are counted.
+    `lines`: the height of the terminal. If not all runs fit, they are drawn in the order of `_ORDER`, running
+    and failed runs first, and the rest is counted.
     """
     notes = _notes(runs)
     if lines is not None:

@@ -18,10 +18,11 @@ _CLEAR = b"\x1b[2J\x1b[H"  # the display is drawn again from the top, not over t
 
 
 class SuspendableLive(Live):
-    """rich's `Live`, whose terminal has its cursor and its lines when a signal stops or ends the process.
+    """A `Live` of rich that restores cursor and screen before a signal stops or ends the process.
 
-    In the background, after Ctrl-Z and `bg`, nothing is drawn: the terminal is the shell's. Whether the
-    process is in the foreground again is read at each refresh, since not every shell signals it.
+    While the process is in the background, after Ctrl-Z and `bg`, nothing is drawn, since the shell uses the
+    terminal. Each refresh checks whether the process is in the foreground again, because not every shell
+    sends a signal then.
     """
 
     def __init__(self, *arguments: Any, screen: bool = False, **options: Any) -> None:

@@ -1,4 +1,4 @@
-"""Our evaluations at the frames of published figures, averaged as these are, and the figures as text."""
+"""Select our evaluations at the frames of nnabla-rl's figures, and format published figures."""
 
 from __future__ import annotations
 
@@ -14,7 +14,12 @@ AVERAGED_FROM_FRAMES, AVERAGED_WITHIN_FRAMES = 10_000_000, 2_000_000
 
 
 def evaluations_at(evaluations: pl.DataFrame, millions: int) -> pl.DataFrame:
-    """Select the evaluations whose mean is made as the published figure is; none if a run is not so far."""
+    """Select the evaluations to average for a score at a number of frames; none if the run ends before.
+
+    Below `AVERAGED_FROM_FRAMES` that is the evaluation at these frames. From there on it is every evaluation
+    within `AVERAGED_WITHIN_FRAMES`: for a run that ends at 10M those from 8M to 10M, whereas nnabla-rl's
+    figure averages those from 8M to 12M. `dqn compare` gives no verdict for such a run.
+    """
     frames = 1_000_000 * millions
     distance = (pl.col("env_frames") - frames).abs()
     at_frames = evaluations.filter(distance <= EVALUATION_WITHIN_FRAMES)

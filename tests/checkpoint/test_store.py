@@ -446,7 +446,9 @@ def test_changed_state_of_a_saved_step_replaces_its_checkpoint(store: Checkpoint
 
 def test_checkpoint_with_a_score_is_not_replaced(store: CheckpointStore) -> None:
     digest = save(store, 1, 7.5)
-    begin_again(store)
+    is_saved = store.begin(step=1, training=training_state(9), bookkeeping={}, eval_score=None, replaces=True)
+    store.wait()
+    assert not is_saved
     assert [entry.eval_score for entry in store.catalog()] == [7.5]
     assert tree_digest(load_checkpoint(store.latest())[0]) == digest
 

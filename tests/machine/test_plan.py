@@ -11,7 +11,7 @@ from atari_dqn.assembly.replay_parts import build_replay
 from atari_dqn.errors import UserError
 from atari_dqn.evaluation.traces import BestReturn, Tracer
 from atari_dqn.machine.hardware import Gpu, Hardware
-from atari_dqn.machine.plan import check_fits, make_plan, network_shape, replay_place
+from atari_dqn.machine.plan import check_fits, make_plan, network_shape, replay_device
 from atari_dqn.machine.plan_text import plan_text
 from atari_dqn.machine.sizes import network_bytes, network_parameters, replay_bytes
 from atari_dqn.replay.buffer import ring_rows
@@ -270,7 +270,7 @@ def test_checkpoints_that_are_too_large_by_their_weights_name_the_key_of_the_net
 def test_replay_is_on_the_chosen_device_or_where_it_fits(
     laptop: Hardware, gpu: Gpu, choice: str, device: str, needed: int, place: str
 ) -> None:
-    assert replay_place(choice, device, needed, replace(laptop, gpus=(gpu,))) == place
+    assert replay_device(choice, device, needed, replace(laptop, gpus=(gpu,))) == place
 
 
 def test_gpu_memory_is_checked_too(make_spec: MakeSpec, laptop: Hardware, gpu: Gpu) -> None:

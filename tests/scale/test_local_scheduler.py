@@ -19,7 +19,7 @@ from atari_dqn.run.sweep.record import Member
 from atari_dqn.scale import training_process
 from atari_dqn.scale.local import LocalSite
 from atari_dqn.scale.members import load_sweep
-from atari_dqn.scale.opening import Opened, open_sweep
+from atari_dqn.scale.opening import OpenedSweep, open_sweep
 from atari_dqn.scale.room import Needs, Room
 from atari_dqn.scale.runner import Runner
 from atari_dqn.scale.scheduler import SweepResult, run_members
@@ -38,7 +38,7 @@ def fake_training(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def opened(tmp_path: Path) -> Opened:
+def opened(tmp_path: Path) -> OpenedSweep:
     path = tmp_path / "mine.toml"
     path.write_text('spec = "catch_smoke"\nseeds = 4\n')
     return open_sweep(load_sweep(path), tmp_path / "runs", device="cpu", hardware=HARDWARE)
@@ -54,7 +54,7 @@ class Scheduler:
         return run_members(members, self.folder, self.workers, **self.options)
 
 
-def scheduler(opened: Opened, **options: Any) -> Scheduler:
+def scheduler(opened: OpenedSweep, **options: Any) -> Scheduler:
     runner = Runner(
         folder=opened.folder, owner=HERE, stop=Event(), report=lambda sentence: None, period_seconds=0.1
     )
@@ -70,12 +70,12 @@ def name(seed: int) -> str:
     return f"catch_smoke_catch_seed{seed}"
 
 
-def words(opened: Opened, seed: int) -> list[str]:
+def words(opened: OpenedSweep, seed: int) -> list[str]:
     path = opened.folder.path / f"{name(seed)}.calls"
     return [json.loads(line)["words"][0] for line in path.read_text().splitlines()] if path.exists() else []
 
 
-def test_every_member_is_trained_once(opened: Opened):
+def test_every_member_is_trained_once(opened: OpenedSweep):
     result = scheduler(opened).run(opened.record.members)
     assert (sorted(result.finished), result.failed, result.unfinished) == (
         [name(s) for s in (1, 2, 3, 4)],
@@ -88,7 +88,7 @@ def test_every_member_is_trained_once(opened: Opened):
     assert list(opened.folder.leases.path.iterdir()) == []
 
 
-def test_a_lease_of_a_run_that_finished_goes_with_its_owner(opened: Opened):
+def test_a_lease_of_a_run_that_finished_goes_with_its_owner(opened: OpenedSweep):
     # such as that of a command that was killed between the end of a training and the release of its lease
     scheduler(opened).run(opened.record.members)
     leases, dead = opened.folder.leases, replace(HERE, pid=2**22 + 1)
@@ -98,7 +98,7 @@ def test_a_lease_of_a_run_that_finished_goes_with_its_owner(opened: Opened):
     assert {*leases.current()} == {name(2)}
 
 
-def test_runs_that_began_come_first(opened: Opened):
+def test_runs_that_began_come_first(opened: OpenedSweep):
     (opened.folder.path / name(3)).mkdir()
     order: list[str] = []
 
@@ -109,7 +109,7 @@ def test_runs_that_began_come_first(opened: Opened):
     assert order[0] == name(3)
 
 
-def test_a_member_whose_keys_another_command_changes_is_not_begun_with_its_former_spec(opened: Opened):
+def test_a_member_whose_keys_another_command_changes_is_not_begun_with_its_former_spec(opened: OpenedSweep):
     def change(names: object) -> None:
         text = 'spec = "catch_smoke"\nseeds = 4\nset.learner.batch_size = 16\n'
         path = opened.folder.path.with_name("mine.toml")
@@ -122,7 +122,7 @@ def test_a_member_whose_keys_another_command_changes_is_not_begun_with_its_forme
     assert words(opened, 2) == []
 
 
-def test_a_failure_does_not_end_the_others_and_is_not_tried_by_the_next_command(opened: Opened):
+def test_a_failure_does_not_end_the_others_and_is_not_tried_by_the_next_command(opened: OpenedSweep):
     (opened.folder.path / f"{name(2)}.plan").write_text("3 0")
     first = scheduler(opened).run(opened.record.members)
     second = scheduler(opened).run(opened.record.members)
@@ -132,7 +132,7 @@ def test_a_failure_does_not_end_the_others_and_is_not_tried_by_the_next_command(
     assert words(opened, 2) == ["train"]
 
 
-def test_a_run_that_failed_and_that_a_user_has_finished_by_hand_has_not_failed(opened: Opened):
+def test_a_run_that_failed_and_that_a_user_has_finished_by_hand_has_not_failed(opened: OpenedSweep):
     (opened.folder.path / f"{name(2)}.plan").write_text("3 0")
     scheduler(opened).run(opened.record.members)
     (opened.folder.path / name(2) / "summary.json").write_text("{}")
@@ -140,7 +140,7 @@ def test_a_run_that_failed_and_that_a_user_has_finished_by_hand_has_not_failed(o
     assert (len(result.finished), result.failed) == (4, {})
 
 
-def test_an_interrupt_stops_what_runs_and_begins_nothing_more(opened: Opened):
+def test_an_interrupt_stops_what_runs_and_begins_nothing_more(opened: OpenedSweep):
     (opened.folder.path / f"{name(1)}.plan").write_text("wait 0")
     waiting = opened.folder.path / name(1) / "waiting"
     stopped = scheduler(opened, jobs=1, is_interrupted=waiting.exists).run(opened.record.members)
@@ -150,7 +150,7 @@ def test_an_interrupt_stops_what_runs_and_begins_nothing_more(opened: Opened):
     assert words(opened, 1) == ["train", "resume"]
 
 
-def test_a_run_of_another_host_is_taken_over_once_its_heartbeat_stops(opened: Opened):
+def test_a_run_of_another_host_is_taken_over_once_its_heartbeat_stops(opened: OpenedSweep):
     assert opened.folder.leases.take(name(1), ELSEWHERE, period_seconds=0.5) is not None
     began = time.monotonic()
     result = scheduler(opened).run(opened.record.members)
@@ -158,19 +158,21 @@ def test_a_run_of_another_host_is_taken_over_once_its_heartbeat_stops(opened: Op
     assert time.monotonic() - began > 1.5
 
 
-def test_cores_of_another_command_on_this_machine_are_not_used(opened: Opened):
+def test_cores_of_another_command_on_this_machine_are_not_used(opened: OpenedSweep):
     opened.folder.leases.take("other", HERE, cores=[7])
     workers = scheduler(opened, cores=[7]).workers
     workers.start(opened.record.members)
     assert list(workers.running) == []
 
 
-def test_a_run_that_can_never_fit_ends_the_command(opened: Opened):
+def test_a_run_that_can_never_fit_ends_the_command(opened: OpenedSweep):
     with pytest.raises(UserError, match="seed1 does not fit: this machine has too little cores"):
         scheduler(opened, cores=[]).run(opened.record.members)
 
 
-def test_a_run_that_can_never_fit_ends_the_command_also_if_another_hosts_run_left_its_lease(opened: Opened):
+def test_a_run_that_can_never_fit_ends_the_command_also_if_another_hosts_run_left_its_lease(
+    opened: OpenedSweep,
+):
     done, waiting = opened.record.members[:2]
     assert opened.folder.leases.take(done.name, ELSEWHERE, period_seconds=0.1) is not None
     until = time.monotonic() + 10  # so that the fault fails the test, and does not hang it
@@ -179,7 +181,7 @@ def test_a_run_that_can_never_fit_ends_the_command_also_if_another_hosts_run_lef
 
 
 def test_an_error_of_the_disk_ends_the_command_after_the_others_have_stopped(
-    opened: Opened, monkeypatch: pytest.MonkeyPatch
+    opened: OpenedSweep, monkeypatch: pytest.MonkeyPatch
 ):
     def full(*_: object) -> None:
         raise UserError("cannot write x: no space left on device")
@@ -190,7 +192,7 @@ def test_an_error_of_the_disk_ends_the_command_after_the_others_have_stopped(
     assert list(opened.folder.leases.path.iterdir()) == []
 
 
-def test_a_read_that_fails_ends_the_command_after_what_runs_was_saved(opened: Opened):
+def test_a_read_that_fails_ends_the_command_after_what_runs_was_saved(opened: OpenedSweep):
     (opened.folder.path / f"{name(1)}.plan").write_text("wait 0")
 
     def show(names: Collection[str]) -> None:
@@ -203,7 +205,7 @@ def test_a_read_that_fails_ends_the_command_after_what_runs_was_saved(opened: Op
     assert list(opened.folder.leases.path.iterdir()) == []
 
 
-def test_a_member_is_stopped_alone_while_others_go_on(opened: Opened):
+def test_a_member_is_stopped_alone_while_others_go_on(opened: OpenedSweep):
     for seed in (1, 2):
         (opened.folder.path / f"{name(seed)}.plan").write_text("wait 0")
     workers = scheduler(opened, cores=[0, 1]).workers

@@ -14,14 +14,14 @@ from atari_dqn.run.sweep.folder import SweepFolder
 from atari_dqn.run.sweep.record import read_record
 from atari_dqn.scale import auto_values
 from atari_dqn.scale.members import load_sweep
-from atari_dqn.scale.opening import Opened, open_sweep, plan_sweep, reopen_sweep
+from atari_dqn.scale.opening import OpenedSweep, open_sweep, plan_sweep, reopen_sweep
 from atari_dqn.spec.errors import SpecError
 from atari_dqn.spec.loader import load_spec
 from atari_dqn.spec.render import resolved_toml
 
 HARDWARE = find_hardware(Path.cwd(), with_gpus=False)
 TEXT = 'spec = "catch_smoke"\nseeds = 2\n'
-Open = Callable[..., Opened]
+Open = Callable[..., OpenedSweep]
 
 
 @pytest.fixture
@@ -32,7 +32,9 @@ def without_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def opened(tmp_path: Path) -> Open:
-    def open_it(text: str = TEXT, name: str = "mine", hardware: Hardware = HARDWARE, **more: str) -> Opened:
+    def open_it(
+        text: str = TEXT, name: str = "mine", hardware: Hardware = HARDWARE, **more: str
+    ) -> OpenedSweep:
         path = tmp_path / f"{name}.toml"
         path.write_text(text)
         return open_sweep(
@@ -42,11 +44,11 @@ def opened(tmp_path: Path) -> Open:
     return open_it
 
 
-def names(opened: Opened) -> list[str]:
+def names(opened: OpenedSweep) -> list[str]:
     return [member.name for member in opened.record.members]
 
 
-def begin(opened: Opened, *wanted: str) -> None:
+def begin(opened: OpenedSweep, *wanted: str) -> None:
     for name in wanted:
         (opened.folder.path / name).mkdir()
 

@@ -18,7 +18,7 @@ from atari_dqn.run.leases.owner import Owner
 from atari_dqn.run.sweep.folder import SweepFolder
 from atari_dqn.run.sweep.record import Member
 from atari_dqn.scale.members import load_sweep
-from atari_dqn.scale.opening import Opened, open_sweep
+from atari_dqn.scale.opening import OpenedSweep, open_sweep
 
 pytest.importorskip("ray")
 
@@ -78,7 +78,7 @@ class Place:
     cluster: FakeCluster
     observer: LeaseObserver
     members: list[Member]
-    opened: Opened
+    opened: OpenedSweep
     clock: list[float]
     ray: FakeRay
 

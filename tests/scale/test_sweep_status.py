@@ -13,7 +13,7 @@ from atari_dqn.run.leases.owner import Owner
 from atari_dqn.run.sweep.failures import Failure, write_failure_record
 from atari_dqn.run.sweep.status import MemberStatus, SweepStatus
 from atari_dqn.scale.members import load_sweep
-from atari_dqn.scale.opening import Opened, open_sweep
+from atari_dqn.scale.opening import OpenedSweep, open_sweep
 from atari_dqn.scale.plan import make_sweep_plan, plan_text
 from atari_dqn.view.sweep_text import failure_lines, run_line, totals_line
 
@@ -22,7 +22,7 @@ SEEDS = 6
 
 
 @pytest.fixture
-def opened(tmp_path: Path) -> Opened:
+def opened(tmp_path: Path) -> OpenedSweep:
     path = tmp_path / "mine.toml"
     path.write_text(f'spec = "catch_smoke"\nseeds = {SEEDS}\n')
     return open_sweep(load_sweep(path), tmp_path / "runs", device="cpu", hardware=HARDWARE)
@@ -44,7 +44,7 @@ def named(status: SweepStatus) -> dict[int, MemberStatus]:
 
 
 @pytest.fixture
-def status(opened: Opened) -> SweepStatus:
+def status(opened: OpenedSweep) -> SweepStatus:
     folder = opened.folder
     one, two, three, four, five, _ = (member.name for member in opened.record.members)
     write_logs(folder.path / one, frames=4_000, rate=100.0, score=5.0)
@@ -129,7 +129,7 @@ def test_a_damaged_table_is_left_out(status: SweepStatus, content: str):
     assert named(status)[2].env_frames == 0
 
 
-def test_the_plan_has_measured_rates_of_the_method_and_what_fits(opened: Opened, status: SweepStatus):
+def test_the_plan_has_measured_rates_of_the_method_and_what_fits(opened: OpenedSweep, status: SweepStatus):
     hardware = replace(HARDWARE, cores_usable=1)
     plan = make_sweep_plan(opened.record, hardware=hardware, devices=["cpu"], status=status, rates={})
     text = plan_text(plan)
@@ -139,14 +139,14 @@ def test_the_plan_has_measured_rates_of_the_method_and_what_fits(opened: Opened,
     assert "time, evaluations left out: 2m 10s one after another, 2m 10s with 1 at once" in text
 
 
-def test_the_planned_time_of_several_at_once_is_that_of_whole_runs(opened: Opened, status: SweepStatus):
+def test_the_planned_time_of_several_at_once_is_that_of_whole_runs(opened: OpenedSweep, status: SweepStatus):
     plan = make_sweep_plan(opened.record, hardware=HARDWARE, devices=["cpu"], status=status, rates={})
     assert [run.seconds for run in plan.left] == [30.0, 20.0, 40.0, 40.0]
     assert "1m 00s with 3 at once" in plan_text(replace(plan, at_once=3))
 
 
 def test_more_threads_than_cores_are_refused_by_the_plan_while_runs_are_left(
-    opened: Opened, status: SweepStatus
+    opened: OpenedSweep, status: SweepStatus
 ):
     hardware = replace(HARDWARE, cores_usable=2)
     record = replace(opened.record, threads=64)
@@ -160,7 +160,7 @@ def test_more_threads_than_cores_are_refused_by_the_plan_while_runs_are_left(
     assert plan.left == []
 
 
-def test_jobs_limit_what_runs_at_once(opened: Opened):
+def test_jobs_limit_what_runs_at_once(opened: OpenedSweep):
     plan = make_sweep_plan(opened.record, hardware=HARDWARE, devices=["cpu"], status=None, rates={}, jobs=1)
     assert (plan.at_once, plan.limited_by) == (1, ("--jobs",))
 

@@ -170,7 +170,12 @@ def _other_span(subject: Subject, study: Study, figure: Figure) -> Iterator[str]
 
 def span_text(window: tuple[int, int]) -> str:
     """Format the frames over which a figure is averaged."""
-    return f"mean over {' to '.join(map(count, window))} frames"
+    return f"mean over {frames_text(window)}"
+
+
+def frames_text(window: tuple[int, int]) -> str:
+    """Format a range of emulator frames."""
+    return f"{' to '.join(map(count, window))} frames"
 
 
 def _unreached_cap(subject: Subject, field: str, theirs: int) -> bool:

@@ -3,10 +3,10 @@
     write_rows → write_rest → write_manifest → flush → put_in_place  in `.step_….partial`
     add_to_catalog → update_links → prune                        in the catalog, the links, the folder
 
-If the process is killed before `put_in_place` has ended, the checkpoint does not exist, and the next resume
-removes its partial files; a checkpoint that it was to replace is there, or has its name again after
-`restore_replaced`. If it is killed later, the checkpoint is the newest, and the next resume adds it to
-the catalog if necessary.
+If the process is killed before `put_in_place` has renamed the directory, the checkpoint does not exist, and
+the next resume removes its partial files. A checkpoint of the same step that it was to replace is still
+there, or gets its name back from `restore_replaced`. If the process is killed later, the checkpoint exists
+and is the newest; the next resume adds it to the catalog if it is missing there.
 """
 
 from __future__ import annotations
@@ -90,9 +90,10 @@ def flush(partial: Path) -> None:
 
 
 def put_in_place(partial: Path, final: Path) -> None:
-    """Rename the finished directory to its final name; what had that name is removed.
+    """Rename the finished directory to its final name, and remove a directory that has this name.
 
-    That is a checkpoint of the same step and another state, or one that never was in the catalog.
+    That can be a checkpoint of the same step and another state, or one that never was in the catalog. It is
+    renamed first, so that `restore_replaced` can restore it if the process is killed in between.
     """
     former = final.with_name(f".{final.name}{_REPLACED}")
     shutil.rmtree(former, ignore_errors=True)
@@ -108,7 +109,7 @@ def put_in_place(partial: Path, final: Path) -> None:
 
 
 def restore_replaced(folder: Path) -> None:
-    """Give a checkpoint its name again that a killed process had renamed to put another in its place."""
+    """Undo an interrupted `put_in_place`: rename a replaced checkpoint back if no new one has its name."""
     for former in folder.glob(f".step_*{_REPLACED}"):
         final = folder / former.name.removeprefix(".").removesuffix(_REPLACED)
         if not final.exists():

@@ -89,14 +89,14 @@ class CheckpointStore:
         protocol: str | None = None,
         tag: str | None = None,
         replaces: bool = False,
-    ) -> None:
+    ) -> bool:
         """Take a snapshot, and start to write it in the background; the state may change afterwards.
 
         The digest covers `training` alone. `bookkeeping` holds plain values that may differ between equal
         runs, such as the elapsed time. For a step that is already saved only the bookkeeping is replaced, and
         the score if one is given; with `replaces` the whole checkpoint, because the state has changed, unless
-        it has a score or a tag, which belong to its state. Waits for the previous checkpoint, and raises its
-        exception.
+        it has a score or a tag, which belong to its state: then return False. Waits for the previous
+        checkpoint, and raises its exception.
         """
         self.finish()
         entry = CatalogEntry(
@@ -112,8 +112,9 @@ class CheckpointStore:
         bookkeeping = copy.deepcopy(bookkeeping)
         if saved is not None and (is_rated or not replaces):
             self._writer.begin(bound(self._update_saved, entry, bookkeeping))
-        else:
-            self._writer.begin(bound(self._save, entry, self._snapshot(step, training, bookkeeping)))
+            return not replaces
+        self._writer.begin(bound(self._save, entry, self._snapshot(step, training, bookkeeping)))
+        return True
 
     def finish(self) -> Saved | None:
         """Wait for the checkpoint being written, and return it; None if there is none.

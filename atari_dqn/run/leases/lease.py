@@ -1,13 +1,14 @@
 """Take, renew, steal and release the leases of runs: files, one for each run that a process works on.
 
-    leases/pong_seed1.3.lease   generation 3:   000000000042 0000004711 00000000000000012345
-                                                {"host": …, "machine": …, "pid": …, "token": …}
+    leases/pong_seed1.3.lease   000000000042 0000004711 00000000000000012345
+                                {"name": "pong_seed1", "generation": 3, "token": …, "owner": {"host": …,
+                                 "machine": …, "pid": …, "started": …}, "period_seconds": 5.0, "cores": […]}
 
-The first line holds the heartbeat counter and the process that trains the run; the owner overwrites it in
-place, through a descriptor that remains its own after the file has been removed. A lease is created by
-linking a complete file to its name, which fails if the name exists: one process wins. A stale lease of
-generation g is stolen by creating generation g + 1, which fences generation g off at once; the earlier file
-is then removed. The protocol needs no clock that hosts share.
+The first line holds the heartbeat counter, and the process id and start time of the training. The owner
+overwrites it in place through an open descriptor: once the file has been removed, it can no longer change the
+lease of another owner. A lease is created by linking a complete file to its name, which fails if the name
+exists, so that one process wins. A stale lease of generation g is stolen by creating generation g + 1: from
+then on generation g is lost, and its file is removed. The protocol needs no clock that hosts share.
 """
 
 from __future__ import annotations

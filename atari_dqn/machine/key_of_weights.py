@@ -1,4 +1,4 @@
-"""Find the key of a spec that most determines the size of its network."""
+"""Find the key to lower if a network does not fit: the one whose half makes the network smallest."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from atari_dqn.spec.schema import Spec
 
 
 def key_of_weights(spec: Spec, network: NetworkShape) -> str:
-    """Return the key whose half makes the network of a spec smallest."""
+    """Return the key for which half of its value makes the network of a spec smallest."""
     values = "num_atoms" if spec.distribution.num_atoms else "num_quantiles"
     halved = {
         "network.hidden_units": replace(network, hidden_units=network.hidden_units // 2),
