@@ -55,7 +55,13 @@ class PolicyOutputs:
         self._states[slot] = None
 
     def _act(self, slot: int, frames: UInt8[np.ndarray, "S H W"]) -> NDArray[np.float32]:
-        action, self._states[slot] = self._policy.act(frames.copy(), self._states[slot])
+        answer: object = self._policy.act(frames.copy(), self._states[slot])
+        if not isinstance(answer, tuple) or len(answer) != 2:
+            raise UserError(
+                f"act(observation, state) returned {repr(answer)[:_LONGEST_SHOWN]}, "
+                "expected an action and the state for the next call"
+            )
+        action, self._states[slot] = answer
         q_values = np.zeros(self._num_actions, dtype=np.float32)
         chosen = _index(action)
         if chosen is None or not 0 <= chosen < self._num_actions:

@@ -97,6 +97,12 @@ def test_an_integer_of_numpy_is_an_action(action: object) -> None:
     assert dqn.evaluate(lambda _: action, TINY_CATCH, episodes=1) == expected
 
 
+def test_a_policy_that_returns_only_an_action_is_refused_in_words() -> None:
+    policy = SimpleNamespace(act=lambda observation, state: 1)
+    with pytest.raises(UserError, match=r"returned 1, expected an action and the state for the next call"):
+        dqn.evaluate(cast(Any, policy), TINY_CATCH, episodes=1)
+
+
 def test_overrides_may_be_numbers_of_numpy() -> None:
     overrides = {
         "optimizer.learning_rate": np.float64(0.001),
