@@ -38,7 +38,7 @@ from atari_dqn.run.checkpoint.store import CheckpointStore
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.leases.guard import LOST_EXIT_CODE, lease_environment
 from atari_dqn.run.leases.lease import HeldLease, LeaseFolder
-from atari_dqn.run.leases.owner import Owner
+from atari_dqn.run.leases.owner import Owner, start_time
 from atari_dqn.run.lock import LOCK
 from atari_dqn.run.sweep.folder import SweepFolder
 from atari_dqn.scale.takeover import take_over
@@ -157,12 +157,16 @@ def test_a_training_that_cannot_be_killed_from_here_ends_without_writing_once_it
     assert held is not None
     with training("train", SPEC, "--run-dir", run, held=held) as child:
         wait_until(lambda: has_trained(tmp_path), "the run does not begin")
+        started = start_time(child.pid)
+        assert started is not None
+        held.set_process(child.pid, started)
         with stopped(child.pid):
             stale = leases.current()["run"]
             thief = leases.take("run", Owner.current(), over=stale)
             assert thief is not None
-            (run / LOCK).write_bytes(msgspec.json.encode(elsewhere))
-            take_over(RunDirectory(run), stale)
+            holder = replace(elsewhere, pid=child.pid, started=started)
+            (run / LOCK).write_bytes(msgspec.json.encode(holder))
+            take_over(RunDirectory(run), stale, thief)
             with training("resume", run, held=thief) as other:
                 assert other.wait(PATIENCE_SECONDS) == 0
             before = contents(run)

@@ -20,9 +20,14 @@ class SlowStore:
         self.writing: int | None = None
         self.cancelled = False
         self.error: Exception | None = None
+        self.rated = -1
+        """The step of the newest checkpoint, which has a score."""
 
-    def begin(self, *, step: int, **_: Any) -> None:
+    def begin(self, *, step: int, replaces: bool, **_: Any) -> bool:
         self.writing = step
+        is_saved = not (replaces and step == self.rated)
+        self.rated = step
+        return is_saved
 
     def finish(self) -> Saved | None:
         step, self.writing = self.writing, None
@@ -106,3 +111,15 @@ def test_period_that_passed_before_a_resume_saves_no_checkpoint() -> None:
     run.saving.resume([])
     run.saving.begin_if_due()
     assert run.store.writing is None
+
+
+def test_updates_since_a_checkpoint_with_a_score_are_said_not_to_be_saved() -> None:
+    run = Run()
+    run.begin_at(100)
+    run.saving.wait()
+    run.clock.updates += 3
+    run.begin_at(100)
+    assert run.messages[-1] == (
+        "the checkpoint of step 100 keeps its state, which has a score or a mark; "
+        "3 updates since are not saved"
+    )
