@@ -40,7 +40,7 @@ class DeadProcess:
     """A process that has ended before it receives its first order."""
 
     def send(self, order: bytes) -> None:
-        raise ActorDiedError("the evaluator was killed by signal 9")
+        raise ActorDiedError("the evaluator was killed by SIGKILL")
 
     @property
     def process(self) -> "DeadProcess":
@@ -92,7 +92,7 @@ def test_killed_it_plays_the_same_evaluation_again(evaluator: Evaluator, ends: E
     assert evaluator.process is not None
     os.kill(evaluator.process.process.pid or 0, signal.SIGKILL)
     assert wait_for(evaluator) == evaluate(network, SPEC, episodes=EPISODES)
-    assert ends.reasons == ["the evaluator was killed by signal 9"]
+    assert ends.reasons == ["the evaluator was killed by SIGKILL"]
 
 
 def test_it_is_started_again_a_while_after_it_has_ended(monkeypatch: pytest.MonkeyPatch, ends: Ends) -> None:
