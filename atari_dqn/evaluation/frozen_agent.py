@@ -16,7 +16,7 @@ from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.evaluation.weights import read_weights
 from atari_dqn.files.atomic import is_file
 from atari_dqn.machine.devices import set_kernels
-from atari_dqn.run.archive.archive import is_archive, read_archive
+from atari_dqn.run.archive.archive import WEIGHTS, is_archive, read_archive
 from atari_dqn.run.archive.opening import opened_run, results_folder
 from atari_dqn.run.checkpoint.bookkeeping import check_bookkeeping
 from atari_dqn.run.checkpoint.locate import locate
@@ -80,9 +80,10 @@ def load_frozen(path: Path, device: torch.device) -> FrozenAgent:
 
 def _finite(agent: FrozenAgent) -> FrozenAgent:
     """Return an agent; raise `DamagedError` if one of its weights is not a finite number."""
+    where = f"{agent.checkpoint}: {WEIGHTS}" if is_archive(agent.checkpoint) else str(agent.checkpoint)
     for name, weight in agent.network.state_dict().items():
         if not weight.isfinite().all():
-            raise DamagedError(f"{agent.checkpoint}: its weights {name} are not finite")
+            raise DamagedError(f"{where}: its weights {name} are not finite")
     return agent
 
 

@@ -127,5 +127,5 @@ def test_one_that_ends_again_and_again_ends_the_run(monkeypatch: pytest.MonkeyPa
     for now[0] in range(60, 60 * (MOST_ENDS - 1), 60):
         made.games(0.0)
     now[0] = 1000.0
-    with pytest.raises(ActorDiedError, match="killed by signal 9; it has ended 5 times in one evaluation"):
+    with pytest.raises(ActorDiedError, match="killed by SIGKILL; it has ended 5 times in one evaluation"):
         made.games(0.0)
