@@ -1,17 +1,19 @@
 """Keep runs of PQN and of DQN on Pong, and make their page: scores and curves by frames and by minutes.
 
-The tables are those of `gather.py`, in `pqn/`. A run is named after its spec and its seed. The page and the
-plot are made from these tables and from the later runs of `pong_quick_runs/`:
+The tables are those of `gather.py`, in `pqn/` and, of runs that were trained at the same time on one machine,
+in `pqn_minutes/`. A run is named after its spec and its seed. The page and the plot are made from these
+tables, scores by frames also from the later runs of `pong_quick_runs/`:
 
-python docs/results/keep_pqn.py outputs/pqn_pong_seed1 outputs/pong_quick_seed1     keep runs, make the page
-python docs/results/keep_pqn.py                                                     make the page again
+python docs/results/keep_pqn.py outputs/pqn_pong_seed1                       keep runs for scores by frames
+python docs/results/keep_pqn.py --by-minutes outputs/pqn_a outputs/quick_a   keep runs for scores by minutes
+python docs/results/keep_pqn.py                                              make the page again
 """
 
 from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,7 @@ from keep import WINDOW_EPISODES
 
 RESULTS = Path(__file__).parent
 KEPT, EARLIER, PLOT, PAGE = Path("pqn"), Path("pong_quick_runs"), Path("pqn/curves.png"), Path("pqn.md")
+BY_MINUTES = Path("pqn_minutes")
 EARLIER_RUNS = ("seed1", "seed2", "seed3")
 """Those with the project's kernels; the others are of another machine and from before there were any."""
 AGENTS = {"pqn": "PQN", "pong_quick": "`pong_quick`"}
@@ -40,31 +43,40 @@ of the last {window} training games that had ended. A dash: the run did not come
 
 {table}
 
+{minutes}
+
 ![Return of training games by frames and by minutes]({plot})
+
+By frames:
 
 {runs}
 
-- **Minutes** are those of the whole run, with its evaluations and checkpoints. **Those of PQN and of
-  `pong_quick` are of two machines** with processors of one name, of which the second trained Track A about
-  twice as fast ([1,535](versus.json) and [740](versus_avx512_epyc.json) frames/s): compare minutes within an
-  agent only. On one machine: [costs of the agents](../algorithms.md#what-an-agent-costs).
+By minutes:
+
+{timed_runs}
+
+- **Minutes** are those of the whole run, with its evaluations and checkpoints. The two runs by minutes were
+  trained at the same time, each on one of the two cores of a machine. These can differ by up to 1.45 times;
+  which was the faster one was not measured. The run of PQN was ended before its budget. The runs by frames
+  are of other machines. On two cores: [costs of the agents](../algorithms.md#what-an-agent-costs).
 - **The protocols differ in ε and in the cap of a game.** Both play whole games without sticky actions, scores
   are not clipped, and Pong has no lives that could end an episode. PQN's ε goes to 0.001 over a tenth of the
   run, that of `pong_quick` to 0.02 over 100,000 frames; in evaluations they are 0 and 0.05. A game has at
   most 108,000 frames with PQN and 18,000 with `pong_quick`.
-- **`pong_quick` was trained in bf16**, as its spec said then; today `auto` is fp32 where there
-  are kernels.
+- **The runs of `pong_quick` by frames were trained in bf16**, as its spec said then; today `auto` is fp32
+  where there are kernels, as in the run by minutes.
 
 **Not shown:** how far seeds differ, for an agent with one; other games; PQN with the 200 million frames of
 its paper; DQN with the settings of its paper, which learns later than `pong_quick`
 ([a million frames](learning.md#what-do-three-algorithms-learn-of-pong-in-a-million-frames)).
 
 Made from [runs.csv](pqn/runs.csv), [games.csv](pqn/games.csv) and [evaluations.csv](pqn/evaluations.csv), and
-from the tables in [pong_quick_runs](pong_quick_runs/runs.csv), by
+from the tables in [pong_quick_runs](pong_quick_runs/runs.csv) and [pqn_minutes](pqn_minutes/runs.csv), by
 
 ```
 {commands}
 python docs/results/keep_pqn.py RUN...
+python docs/results/keep_pqn.py --by-minutes RUN...
 ```
 """
 
@@ -102,14 +114,16 @@ def main() -> None:
     parser.add_argument(
         "runs", nargs="*", type=Path, help="finished run directories, of `pqn` or `pong_quick`"
     )
+    parser.add_argument("--by-minutes", action="store_true", help="keep them for scores by minutes")
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
     if options.runs:
-        gather(options.out / KEPT, {name_of(run): run for run in options.runs})
-    runs = list(kept_runs(options.out))
-    draw(runs, options.out / PLOT)
-    (options.out / PAGE).write_text(page(runs), encoding="utf-8")
-    print(page(runs))
+        folder = options.out / (BY_MINUTES if options.by_minutes else KEPT)
+        gather(folder, {name_of(run): run for run in options.runs})
+    runs, timed = list(kept_runs(options.out)), list(timed_runs(options.out))
+    draw(runs, timed, options.out / PLOT)
+    (options.out / PAGE).write_text(page(runs, timed), encoding="utf-8")
+    print(page(runs, timed))
 
 
 def name_of(run: Path) -> str:
@@ -119,12 +133,18 @@ def name_of(run: Path) -> str:
 
 
 def kept_runs(results: Path) -> Iterator[Run]:
-    """Yield the runs of the page, PQN's first."""
-    found = [
-        *runs_of(results / KEPT),
-        *(run for run in runs_of(results / EARLIER) if run.made["run"] in EARLIER_RUNS),
-    ]
-    yield from sorted(found, key=lambda run: list(AGENTS).index(run.agent))
+    """Yield the runs whose scores are shown by frames, PQN's first."""
+    earlier = (run for run in runs_of(results / EARLIER) if run.made["run"] in EARLIER_RUNS)
+    yield from by_agent([*runs_of(results / KEPT), *earlier])
+
+
+def timed_runs(results: Path) -> Iterator[Run]:
+    """Yield the runs whose scores are shown by minutes, PQN's first."""
+    yield from by_agent(runs_of(results / BY_MINUTES))
+
+
+def by_agent(runs: Iterable[Run]) -> list[Run]:
+    return sorted(runs, key=lambda run: list(AGENTS).index(run.agent))
 
 
 def runs_of(folder: Path) -> Iterator[Run]:
@@ -138,20 +158,30 @@ def runs_of(folder: Path) -> Iterator[Run]:
         yield Run(made=made, games=games.filter(is_own), evaluations=evaluations.filter(is_own))
 
 
-def page(runs: list[Run]) -> str:
+def page(runs: list[Run], timed: list[Run]) -> str:
     """Make the page."""
-    return filled(TEXT, runs, table=table(runs), plot=PLOT)
+    more = {"minutes": minutes_table(timed), "timed_runs": descriptions(timed)}
+    return filled(TEXT, runs, *timed, table=table(runs), plot=PLOT, **more)
 
 
-def filled(text: str, runs: list[Run], *, table: str, plot: Path) -> str:
-    """Fill a page's text with its table, its plot, and how its runs were made."""
+def filled(text: str, runs: list[Run], *others: Run, table: str, plot: Path, **more: str) -> str:
+    """Fill a page's text with its table, its plot, how its runs were made, and `more`.
+
+    `others`: runs of which only the commands are given.
+    """
     return text.format(
         window=WINDOW_EPISODES,
         table=table,
         plot=plot,
-        runs="\n".join(map(description, runs)),
-        commands="\n".join(dict.fromkeys(map(command_of, runs))),
+        runs=descriptions(runs),
+        commands="\n".join(dict.fromkeys(map(command_of, [*runs, *others]))),
+        **more,
     )
+
+
+def descriptions(runs: list[Run]) -> str:
+    """Say how runs were made, a line for each."""
+    return "\n".join(map(description, runs))
 
 
 def command_of(run: Run) -> str:
@@ -162,17 +192,21 @@ def command_of(run: Run) -> str:
 
 
 def table(runs: list[Run]) -> str:
-    """Format the scores at equal frames and after equal minutes."""
-    moments = [("env_frames", 1e6 * each) for each in MILLIONS] + [("minutes", each) for each in MINUTES]
-    heads = [
-        "frames, minutes",
-        *(f"{each}M" for each in MILLIONS),
-        *(f"{each} min" for each in MINUTES),
-        "at the end",
-    ]
+    """Format the scores at equal frames."""
+    return scores_table(runs, {f"{each}M": ("env_frames", 1e6 * each) for each in MILLIONS})
+
+
+def minutes_table(runs: list[Run]) -> str:
+    """Format the scores after equal minutes."""
+    return scores_table(runs, {f"{each} min": ("minutes", each) for each in MINUTES})
+
+
+def scores_table(runs: list[Run], moments: dict[str, tuple[str, float]]) -> str:
+    """Format the scores at some moments, which are a column of the games and a value in it."""
+    heads = ["after", *moments, "at the end"]
     lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     for run in runs:
-        scores = [score_at(run.games, *moment) for moment in moments]
+        scores = [score_at(run.games, *moment) for moment in moments.values()]
         scores.append(run.games["episode_return"].tail(WINDOW_EPISODES).mean())
         lines.append(f"| {run.label} | {' | '.join(map(number, scores))} |")
     return "\n".join(lines)
@@ -206,18 +240,18 @@ def description(run: Run) -> str:
     return f"- {run.label}: {'; '.join(facts)}"
 
 
-def draw(runs: list[Run], path: Path) -> None:
+def draw(runs: list[Run], timed: list[Run], path: Path) -> None:
     """Draw the mean of the last training games by frames and by minutes, a color for each agent."""
     figure, axes = plt.subplots(1, 2, figsize=(11, 4), sharey=True, layout="constrained")
-    clocks = (("env_frames", 1e-6, "emulator frames (millions)"), ("minutes", 1.0, "minutes since the start"))
-    for run in runs:
-        color = f"C{list(AGENTS).index(run.agent)}"
-        mean = run.games["episode_return"].rolling_mean(WINDOW_EPISODES)
-        for place, (clock, unit, _) in zip(axes, clocks, strict=True):
+    by_frames = (runs, "env_frames", 1e-6, "emulator frames (millions)")
+    by_minutes = (timed, "minutes", 1.0, "minutes since the start, one core each")
+    for place, (shown, clock, unit, label) in zip(axes, (by_frames, by_minutes), strict=True):
+        for run in shown:
+            color = f"C{list(AGENTS).index(run.agent)}"
+            mean = run.games["episode_return"].rolling_mean(WINDOW_EPISODES)
             place.plot(
                 run.games[clock] * unit, mean, color=color, alpha=0.8, label=run.label.replace("`", "")
             )
-    for place, (_, _, label) in zip(axes, clocks, strict=True):
         place.set_xlabel(label)
         place.grid(alpha=0.3)
     axes[0].set_ylabel(f"return of a game, mean of the last {WINDOW_EPISODES}")
