@@ -8,7 +8,7 @@ import select
 import signal
 import subprocess
 import termios
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -157,7 +157,16 @@ def test_ctrl_z_gives_the_terminal_back_until_the_games_go_on(tmp_path: Path) ->
     assert found == [OPEN, CLOSE, b" icanon", b"stopped\r", OPEN, CLOSE, b"ended 0"]
 
 
+@pytest.fixture
+def sigquit_by_default() -> Iterator[None]:
+    """Let child processes end by SIGQUIT where a shell that runs tests in its background ignores it."""
+    before = signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGQUIT, before)
+
+
 @pytest.mark.slow
+@pytest.mark.usefixtures("sigquit_by_default")
 def test_ctrl_backslash_ends_the_games_and_leaves_the_terminal_as_it_was(tmp_path: Path) -> None:
     script = 'ulimit -c 0; set -m; "$@"; code=$?; stty -a; echo ended $code'
     shell = ("setsid", "--ctty", "bash", "-c", script, "bash")

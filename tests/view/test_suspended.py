@@ -6,6 +6,7 @@ import select
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyte
@@ -96,6 +97,15 @@ def test_a_bar_that_a_signal_ends_leaves_the_cursor_to_the_shell() -> None:
     assert text.rindex(b"\x1b[?25h") > text.rindex(b"\x1b[?25l")
 
 
+@pytest.fixture
+def sigquit_by_default() -> Iterator[None]:
+    """Let child processes end by SIGQUIT where a shell that runs tests in its background ignores it."""
+    before = signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGQUIT, before)
+
+
+@pytest.mark.usefixtures("sigquit_by_default")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGQUIT])
 def test_a_view_that_a_signal_ends_leaves_the_cursor_and_the_screen_to_the_shell(
     number: signal.Signals,
