@@ -117,3 +117,11 @@ def tiny_run(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Conf
 @pytest.fixture(autouse=True)
 def shapes_are_checked_anew() -> None:
     shapes.begin_test()
+
+
+@pytest.fixture
+def sigquit_by_default() -> Iterator[None]:
+    """Let child processes end by SIGQUIT where a shell that runs tests in its background ignores it."""
+    before = signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGQUIT, before)

@@ -23,9 +23,10 @@ class SilentError(Exception):
 
 def send_answer(pipe: Connection, letter: bytes, body: bytes) -> None:
     """Send an answer; `OSError` if the other end is closed."""
-    left = memoryview(_HEADER.pack(letter, len(body)) + body)
-    while left:
-        left = left[os.write(pipe.fileno(), left) :]
+    for part in (_HEADER.pack(letter, len(body)), body):
+        left = memoryview(part)
+        while left:
+            left = left[os.write(pipe.fileno(), left) :]
 
 
 def receive_answer(pipe: Connection, silence: SilenceLimit) -> tuple[bytes, bytes]:

@@ -436,6 +436,18 @@ def begin_again(store: CheckpointStore) -> str:
     return saved.state_digest
 
 
+def fail_second_rename(patch: pytest.MonkeyPatch, error: BaseException) -> None:
+    """Raise an error after the checkpoint of step 1 is renamed, before another gets its name."""
+    rename = Path.rename
+
+    def rename_or_fail(path: Path, target: Path) -> Path:
+        if path.name == ".step_000000001.partial":
+            raise error
+        return rename(path, target)
+
+    patch.setattr(Path, "rename", rename_or_fail)
+
+
 def test_changed_state_of_a_saved_step_replaces_its_checkpoint(store: CheckpointStore) -> None:
     former = save(store, 1)
     digest = begin_again(store)
@@ -456,16 +468,9 @@ def test_checkpoint_with_a_score_is_not_replaced(store: CheckpointStore) -> None
 def test_checkpoint_stays_if_the_one_in_its_place_cannot_be_renamed(
     store: CheckpointStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rename = Path.rename
-
-    def rename_unless_finished(path: Path, target: Path) -> Path:
-        if path.name == ".step_000000001.partial":
-            raise OSError(errno.EIO, "Input/output error")
-        return rename(path, target)
-
     former = save(store, 1)
     with monkeypatch.context() as patch:
-        patch.setattr(Path, "rename", rename_unless_finished)
+        fail_second_rename(patch, OSError(errno.EIO, "Input/output error"))
         with pytest.raises(UserError, match="input/output error"):
             begin_again(store)
     assert tree_digest(load_checkpoint(store.latest())[0]) == former
@@ -474,16 +479,9 @@ def test_checkpoint_stays_if_the_one_in_its_place_cannot_be_renamed(
 def test_checkpoint_that_a_killed_process_was_replacing_has_its_name_again(
     store: CheckpointStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rename = Path.rename
-
-    def die_between_the_renames(path: Path, target: Path) -> Path:
-        if path.name == ".step_000000001.partial":
-            raise KeyboardInterrupt
-        return rename(path, target)
-
     former = save(store, 1)
     with monkeypatch.context() as patch:
-        patch.setattr(Path, "rename", die_between_the_renames)
+        fail_second_rename(patch, KeyboardInterrupt())
         with pytest.raises(KeyboardInterrupt):
             begin_again(store)
     assert "step_000000001" not in names(store.folder)

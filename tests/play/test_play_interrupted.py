@@ -4,16 +4,16 @@ import json
 import os
 import pty
 import re
-import select
 import signal
 import subprocess
 import termios
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 import pytest
+from displayed import Displayed
 from killing import DQN
 from tiny import tiny_spec
 
@@ -82,7 +82,7 @@ def test_a_signal_that_was_ignored_remains_ignored() -> None:
     assert signals.received is None
 
 
-class Shown:
+class Shown(Displayed):
     """`dqn play --game pong` with a terminal of 80 × 24; `command` is what starts the program.
 
     At the end of a `with` block, its terminal is closed.
@@ -109,16 +109,6 @@ class Shown:
         for descriptor in self.descriptors:
             os.close(descriptor)
         self.descriptors = []
-
-    def read_until(self, text: bytes) -> None:
-        """Read what is displayed until a text has come, after those of earlier calls."""
-        after = len(self.text)
-        while text not in self.text[after:]:
-            assert select.select([self.ours], [], [], 60)[0], "nothing more is displayed"
-            self.text += os.read(self.ours, 4096)
-
-    def type(self, keys: bytes) -> None:
-        os.write(self.ours, keys)
 
 
 @pytest.mark.slow
@@ -155,14 +145,6 @@ def test_ctrl_z_gives_the_terminal_back_until_the_games_go_on(tmp_path: Path) ->
         shown.read_until(b"ended 0")
     found = re.findall(rb"\[\?1049[hl]|[ -]icanon|stopped\r|ended 0", shown.text)
     assert found == [OPEN, CLOSE, b" icanon", b"stopped\r", OPEN, CLOSE, b"ended 0"]
-
-
-@pytest.fixture
-def sigquit_by_default() -> Iterator[None]:
-    """Let child processes end by SIGQUIT where a shell that runs tests in its background ignores it."""
-    before = signal.signal(signal.SIGQUIT, signal.SIG_DFL)
-    yield
-    signal.signal(signal.SIGQUIT, before)
 
 
 @pytest.mark.slow

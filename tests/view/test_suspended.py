@@ -6,11 +6,11 @@ import select
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyte
 import pytest
+from displayed import Displayed
 
 PROGRAM = """
 import os, sys
@@ -97,14 +97,6 @@ def test_a_bar_that_a_signal_ends_leaves_the_cursor_to_the_shell() -> None:
     assert text.rindex(b"\x1b[?25h") > text.rindex(b"\x1b[?25l")
 
 
-@pytest.fixture
-def sigquit_by_default() -> Iterator[None]:
-    """Let child processes end by SIGQUIT where a shell that runs tests in its background ignores it."""
-    before = signal.signal(signal.SIGQUIT, signal.SIG_DFL)
-    yield
-    signal.signal(signal.SIGQUIT, before)
-
-
 @pytest.mark.usefixtures("sigquit_by_default")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGQUIT])
 def test_a_view_that_a_signal_ends_leaves_the_cursor_and_the_screen_to_the_shell(
@@ -177,7 +169,7 @@ echo ended $?
 """
 
 
-class Job:
+class Job(Displayed):
     """A command of a shell with job control on a terminal of its own."""
 
     def __init__(self, command: list[str]) -> None:
@@ -186,16 +178,6 @@ class Job:
         shell = ["setsid", "--ctty", "bash", "-c", SHELL, "bash", *command]
         self.process = subprocess.Popen(shell, stdin=theirs, stdout=theirs, stderr=theirs, env=ENVIRONMENT)
         os.close(theirs)
-
-    def read_until(self, text: bytes) -> None:
-        """Read what is displayed until a text has come, after those of earlier calls."""
-        after = len(self.text)
-        while text not in self.text[after:]:
-            assert select.select([self.ours], [], [], 60)[0], "nothing more is displayed"
-            self.text += os.read(self.ours, 4096)
-
-    def type(self, keys: bytes) -> None:
-        os.write(self.ours, keys)
 
 
 @pytest.mark.parametrize("screen", [True, False])
