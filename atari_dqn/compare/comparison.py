@@ -19,7 +19,7 @@ from atari_dqn.compare.aggregate import (
     shared_games,
 )
 from atari_dqn.compare.atari100k_scores import Atari100kScore, atari100k_scores
-from atari_dqn.compare.caveats import warnings_of, warnings_over_games
+from atari_dqn.compare.caveats import Caveat, merged, warnings_of, warnings_over_games
 from atari_dqn.compare.contrast import Contrast, contrast
 from atari_dqn.compare.group import Group, Method, group_runs
 from atari_dqn.compare.group_score import GroupScore, group_score
@@ -87,14 +87,20 @@ class Comparison:
     improvements: tuple[Improvement, ...]
     protocols: Mapping[str, Protocol]
     """The protocols of the scores, by fingerprint."""
-    warnings: tuple[str, ...]
+    separate_caveats: tuple[Caveat, ...]
+    """The caveats of the scores, one for each group, game or method."""
     left_out: tuple[LeftOut, ...] = ()
     """The paths that are left out because they cannot be compared."""
 
     @property
+    def warnings(self) -> tuple[str, ...]:
+        """The caveats of the scores, in a line for each group, game or method."""
+        return tuple(map(str, self.separate_caveats))
+
+    @property
     def caveats(self) -> tuple[str, ...]:
-        """The paths that are left out, and the warnings."""
-        return (*map(str, self.left_out), *self.warnings)
+        """The paths that are left out, and the caveats of the scores; a line for those that groups share."""
+        return (*map(str, self.left_out), *merged(self.separate_caveats, len(self.results)))
 
     @property
     def games(self) -> list[str]:
@@ -141,7 +147,7 @@ def compare(
         improved_over=improved_over,
         improvements=tuple(improvements(scores, improved_over)),
         protocols=protocols,
-        warnings=(
+        separate_caveats=(
             *warnings_of(scored, protocols, at_frames),
             *warnings_over_games(scored, normalised_over, improved_over, humans),
         ),

@@ -119,9 +119,7 @@ def _group(method: Method, game: str, members: Sequence[Run]) -> Group:
         for name in run.torn
     ]
     notes += _machine_notes(list(kept.values()))
-    versions = {run.versions for run in kept.values()}
-    if len(versions) > 1:
-        notes.append(f"its runs were made by different versions: {'; '.join(sorted(versions))}")
+    notes += _version_notes([run.versions for run in kept.values()])
     return Group(method=method, game=game, runs=tuple(kept.values()), notes=tuple(notes))
 
 
@@ -138,6 +136,17 @@ def _machine_notes(runs: Sequence[Run]) -> Iterator[str]:
             )
             was_auto = f"was {AUTO}, and the machines chose different values"
             yield f"{key} {'differs, and so does rounding' if key == _THREADS else was_auto}: {by_value}"
+
+
+def _version_notes(versions: Sequence[Mapping[str, str]]) -> Iterator[str]:
+    """Yield a note about the software of which runs had different versions, if there is any."""
+    by_name = {
+        name: sorted({each.get(name, "unknown") for each in versions})
+        for name in dict.fromkeys(chain.from_iterable(versions))
+    }
+    differing = [f"{name} {' | '.join(found)}" for name, found in by_name.items() if len(found) > 1]
+    if differing:
+        yield f"its runs were made by different versions ({', '.join(differing)})"
 
 
 def _labels(first_runs: Mapping[Identity, Run]) -> dict[Identity, str]:

@@ -105,8 +105,8 @@ class Run:
     track_label: str
     """The track, with a star if the run deviates from it."""
     deviations: tuple[str, ...]
-    versions: str
-    """The versions that ran it, as text; runs of different versions may differ by more than their seed."""
+    versions: Mapping[str, str]
+    """The software that ran it, and the commit; runs of other versions may differ by more than their seed."""
     protocols: dict[str, Protocol]
     """Evaluation protocols by fingerprint."""
     evaluations: tuple[Evaluation, ...]
@@ -266,9 +266,8 @@ def _curve(table: pl.DataFrame) -> Curve:
     return Curve(frames=table[frames].to_numpy(), values=table[values].to_numpy())
 
 
-def _versions(provenance: Provenance) -> str:
-    versions = provenance.versions
-    commit = provenance.git.commit if provenance.git else ""
-    names = ("atari_dqn", "torch", "ale-py")
-    known = [f"{name} {versions[name]}" for name in names if versions.get(name)]
-    return printable(", ".join([*known, f"commit {commit[:9]}"] if commit else known))
+def _versions(provenance: Provenance) -> dict[str, str]:
+    """Return the known versions by name."""
+    found = {name: provenance.versions.get(name) for name in ("atari_dqn", "torch", "ale-py")}
+    found["commit"] = provenance.git.commit[:9] if provenance.git else None
+    return {name: printable(version) for name, version in found.items() if version}

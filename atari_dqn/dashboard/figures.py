@@ -35,7 +35,12 @@ def figure(traces: Sequence[Trace], *, x: str, y: str, title: str = "", small: b
         "data": list(traces),
         "layout": {
             "title": {"text": escape(title), "font": {"size": 15}, "x": 0.01},
-            "xaxis": {"title": {"text": escape(x)}, "rangemode": "tozero", "automargin": True, **axis},
+            "xaxis": {
+                "title": {"text": escape(x), "standoff": 8},
+                "rangemode": "tozero",
+                "automargin": True,
+                **axis,
+            },
             "yaxis": {"title": {"text": escape(y)}, **axis, **_widened(traces)},
             "margin": {"l": 60, "r": 16, "t": 36 if title else 12, "b": 48},
             "legend": _LEGEND_ABOVE if small else _LEGEND_BELOW,

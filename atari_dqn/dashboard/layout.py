@@ -97,13 +97,20 @@ def by_name(runs: list[RunEntry], names: list[str] | str | None) -> list[RunEntr
     return [found[name] for name in wanted if name in found]
 
 
-def sortable_columns(titles: Iterable[str], numeric: Collection[str]) -> list[dict[str, Any]]:
-    """Create the columns of a table; those of `numeric` are sorted by the entries of `sort_keys`."""
+def sortable_columns(
+    titles: Iterable[str], numeric: Collection[str], *, in_one_line: Collection[str] = ()
+) -> list[dict[str, Any]]:
+    """Create the columns of a table; those of `numeric` are sorted by the entries of `sort_keys`.
+
+    `in_one_line`: the columns whose text is never broken.
+    """
     columns: list[dict[str, Any]] = [
         {"name": title, "label": title, "field": title, "align": "left", "sortable": True} for title in titles
     ]
     columns[0]["classes"] = "wrap-anywhere min-w-40"  # long names of runs
     for column in columns:
+        if column["name"] in in_one_line:
+            column["classes"] = column["headerClasses"] = "whitespace-nowrap"
         if column["name"] in numeric:
             key = _sort_key(column["name"])
             column[":sort"] = f"(a, b, rowA, rowB) => rowA['{key}'] - rowB['{key}']"

@@ -84,12 +84,17 @@ class Library:
         return [run for run in self.runs() if not run.unreadable]
 
     def sweeps(self) -> dict[str, SweepStatus | Unreadable]:
-        """Return the status of each sweep below the root by its path from there, or why it is unreadable."""
+        """Return the status of each sweep by its path below the root, or why it is unreadable.
+
+        A sweep that is the root itself has the root's name.
+        """
         folders = [
             folder for folder, _ in self._folders() if not self._leads_out(folder) and is_sweep(folder)
         ]
         return {
-            printable(self.relative(folder)): attempt(partial(self._sweep, folder))
+            printable(self.root.name if folder == self.root else self.relative(folder)): attempt(
+                partial(self._sweep, folder)
+            )
             for folder in sorted(folders)
         }
 

@@ -177,7 +177,7 @@ def test_methods_of_the_first_protocol_keep_their_probability_of_improvement(tmp
 
 def test_method_without_a_probability_of_improvement_is_named_with_the_reason(sticky: Comparison):
     assert (
-        "trackA sticky_probability=0.25 has no probability of improvement: its scores are not comparable "
+        "trackA sticky_probability=0.25: no probability of improvement: its scores are not comparable "
         f"with trackA sticky_probability=0.0: {STICKY_DIFFERS}"
     ) in sticky.warnings
 

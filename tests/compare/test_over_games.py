@@ -125,7 +125,7 @@ def test_a_group_without_a_human_scored_game_does_not_disable_sharing(with_toy: 
 
 def test_a_group_without_a_human_scored_game_is_named_as_left_out(with_toy: Comparison):
     (warning,) = [each for each in with_toy.warnings if "not human-normalised" in each]
-    assert warning == "smoke is not human-normalised: it has no score that can be normalised"
+    assert warning == "smoke: not human-normalised: it has no score that can be normalised"
 
 
 def test_seeds_without_a_part_in_the_probability_of_improvement_are_named(tmp_path: Path):
@@ -140,7 +140,7 @@ def test_seeds_without_a_part_in_the_probability_of_improvement_are_named(tmp_pa
     ]
     noted = [each for each in compare(runs, human_table="atari57").warnings if "left out" in each]
     assert noted == [
-        f"pong_trackA double={double}, probability of improvement: carnival: seeds 2 are left out, "
+        f"pong_trackA double={double}: probability of improvement: carnival: seeds 2 are left out, "
         "because another game has only 1"
         for double in ("false", "true")
     ]

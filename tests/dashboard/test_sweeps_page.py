@@ -42,6 +42,11 @@ def test_members_that_were_added_appear(tmp_path: Path):
     assert len(sweep.members) == 3
 
 
+def test_a_sweep_that_is_the_root_has_its_name(tmp_path: Path):
+    folder = make_sweep(tmp_path / "root", seeds=1)
+    assert list(Library(folder).sweeps()) == ["mine"]
+
+
 def test_a_damaged_sweep_does_not_hide_the_others(tmp_path: Path):
     make_sweep(tmp_path / "root", seeds=2)
     (tmp_path / "root" / "other" / "sweep").mkdir(parents=True)

@@ -13,7 +13,7 @@ from atari_dqn.compare.statistics import column, difference
 from atari_dqn.dashboard.figures import Figure, bars, figure, intervals
 from atari_dqn.dashboard.layout import FAULT, page_layout
 from atari_dqn.dashboard.library import Library, RunEntry, toggles_on
-from atari_dqn.dashboard.pages.compared import compared, estimate_text
+from atari_dqn.dashboard.pages.compared import caveat_list, compared, estimate_text
 from atari_dqn.dashboard.pages.games import table
 
 _TITLES = ("step", "toggles", "n", "score", "increment over the nearest step with fewer toggles")
@@ -30,8 +30,9 @@ def ablations_page(library: Library) -> None:
         first = next(title for title, ladder in titles.items() if ladder == largest)
         selected = ui.select(list(titles), value=first, label="game and track").classes("w-64").props("dense")
         ui.label(
-            "A rung is all seeds of one spec. A step whose interval spans 0 is not shown to help. "
-            "Intervals are 95 % bootstrap percentiles over seeds; one seed has none."
+            "A step of the ladder is all seeds of one spec. If the interval of its increment contains 0, no "
+            "difference is shown. 95 % intervals over seeds: of a score bootstrap percentiles, of an "
+            "increment Welch's."
         ).classes("text-sm opacity-80")
         content = ui.column().classes("w-full")
         selected.on_value_change(lambda: _show(content, runs, *titles[selected.value]))
@@ -51,8 +52,8 @@ def _show(content: ui.column, runs: list[RunEntry], game: str, track_label: str)
             ui.label("No such run has a final evaluation yet.")
         for fault in faults:
             ui.label(f"left out: {fault}").classes(FAULT)
-        for warning in comparison.warnings if comparison else ():
-            ui.label(warning).classes("opacity-70")
+        if comparison:
+            caveat_list(comparison)
 
 
 def ladder_figure(ladder: list[GroupResult]) -> Figure:

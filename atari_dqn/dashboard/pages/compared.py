@@ -7,7 +7,9 @@ from functools import lru_cache, partial
 from pathlib import Path
 
 import numpy as np
+from nicegui import ui
 
+from atari_dqn.compare.caveats import merged
 from atari_dqn.compare.comparison import Comparison, GroupResult, LeftOut, compare_readable
 from atari_dqn.compare.output.learning_curves import group_curves, published_curves
 from atari_dqn.compare.reference.studies import DEFAULT_HUMAN_TABLE
@@ -36,6 +38,13 @@ def _compared(runs: tuple[tuple[str, Path, float], ...]) -> tuple[Comparison | N
 def _reason(left_out: LeftOut) -> str:
     """Format the reason why a run cannot be compared, without its path; its name comes first."""
     return printable(str(left_out.error).replace(f"{left_out.path}/", ""))
+
+
+def caveat_list(comparison: Comparison) -> None:
+    """List the caveats of the scores; what several groups share is one line."""
+    with ui.column().classes("gap-1 caveats"):
+        for caveat in merged(comparison.separate_caveats, len(comparison.results)):
+            ui.label(f"▲ {caveat}").classes("text-sm text-amber-700 dark:text-amber-400")
 
 
 def curves_figure(results: Sequence[GroupResult], title: str) -> Figure:

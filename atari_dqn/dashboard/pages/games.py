@@ -8,7 +8,7 @@ from atari_dqn.compare.comparison import GroupResult
 from atari_dqn.compare.references import ComparedReference
 from atari_dqn.dashboard.layout import FAULT, page_layout
 from atari_dqn.dashboard.library import Library, RunEntry
-from atari_dqn.dashboard.pages.compared import compared, curves_figure, estimate_text
+from atari_dqn.dashboard.pages.compared import caveat_list, compared, curves_figure, estimate_text
 from atari_dqn.formatting import count, score
 
 _TITLES = ("group", "n", "frames", "mean", "median", "IQM", "best (a maximum)", "published")
@@ -33,8 +33,7 @@ def _show(content: ui.column, runs: list[RunEntry], game: str) -> None:
         if comparison is not None:
             ui.plotly(curves_figure(comparison.results, game)).classes("w-full h-[28rem]")
             table([_row(result) for result in comparison.results], _TITLES).classes("w-full scores")
-            for warning in comparison.warnings:
-                ui.label(f"caveat: {warning}").classes("text-sm text-amber-700 dark:text-amber-400")
+            caveat_list(comparison)
         for fault in faults:
             ui.label(f"left out: {fault}").classes(FAULT)
 

@@ -10,13 +10,14 @@ from nicegui import ui
 from atari_dqn.compare.reference.caps import MARK, marked_score
 from atari_dqn.dashboard.layout import page_layout, sort_keys, sortable_columns
 from atari_dqn.dashboard.library import Library, RunEntry, toggles_on
-from atari_dqn.formatting import duration, fingerprint
+from atari_dqn.formatting import count, duration, fingerprint
 from atari_dqn.run.tailing.status import RunStatus
 
 _REFRESH_SECONDS = 10.0
 _NOTHING = "–"
 _TITLES = ("run", "state", "game", "toggles", "track", "frames", "last score", "protocol", "written")
 _NUMERIC = ("frames", "last score", "written")
+_IN_ONE_LINE = ("track", "frames", "last score", "protocol", "written")
 
 
 def overview_page(library: Library) -> None:
@@ -26,7 +27,8 @@ def overview_page(library: Library) -> None:
         if not runs:
             return
         rows = [row_of(run) for run in runs]
-        table = ui.table(columns=sortable_columns(_TITLES, _NUMERIC), rows=rows, row_key="run")
+        columns = sortable_columns(_TITLES, _NUMERIC, in_one_line=_IN_ONE_LINE)
+        table = ui.table(columns=columns, rows=rows, row_key="run")
         table.props("dense flat wrap-cells").classes("w-full overview")
         ui.label(f"{MARK}: the frame cap cut games.").classes("text-sm opacity-70")
 
@@ -54,7 +56,7 @@ def _progress(status: RunStatus) -> dict[str, Any]:
     alert = " ▲" if status.alerts else ""
     return {
         "state": status.state + alert,
-        "frames": f"{status.env_frames:,} of {status.total_frames:,}",
+        "frames": f"{count(status.env_frames)} of {count(status.total_frames)}",
         "written": f"{duration(status.silent_seconds)} ago",
         **sort_keys({"frames": status.env_frames, "written": status.silent_seconds}),
     }
