@@ -43,6 +43,7 @@ from atari_dqn.cli.command import SETTINGS, Command
 from atari_dqn.cli.welcome import Program
 from atari_dqn.errors import DamagedError, HaltedError, InfrastructureError, InterruptedRunError, UserError
 from atari_dqn.formatting import printable_lines
+from atari_dqn.view.wrapping import lines_at_words, terminal_columns
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -151,7 +152,9 @@ def _report_system_error(error: OSError) -> int:
 def _print_error(text: str) -> None:
     """Print a message on the standard error, made printable; ignore a stream that is closed or full."""
     with suppress(OSError):
-        print(printable_lines(text), file=sys.stderr, flush=True)  # noqa: T201 - the program's own output
+        columns = terminal_columns(sys.stderr)
+        shown = "\n".join(lines_at_words(text, columns)) if columns else printable_lines(text)
+        print(shown, file=sys.stderr, flush=True)  # noqa: T201 - the program's own output
 
 
 class _Output(io.FileIO):

@@ -17,3 +17,5 @@ class Item:
     bytes: int
     key: str = ""
     """The key that can be lowered to make it smaller; empty if there is none."""
+    is_kept: bool = False
+    """Whether these are the checkpoints that a run keeps, of which a resumed run has some already."""

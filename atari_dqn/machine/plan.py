@@ -41,8 +41,6 @@ PLACES: dict[Place, str] = {"ram": "RAM", "vram": "GPU memory", "disk": "disk"}
 """Display name of each place."""
 _NETWORKS = 2
 """The online network and the target network."""
-_KEPT = "checkpoints kept"
-"""End of the name of the item for the checkpoints that are kept."""
 _GRADIENTS = 1
 """Gradients of the online network."""
 _OPTIMIZER_BUFFERS = 2
@@ -142,7 +140,7 @@ def check_fits(plan: Plan, hardware: Hardware, *, held_disk_bytes: int | None = 
 
 def _needed_bytes(plan: Plan, place: Place, held_disk_bytes: int) -> int:
     """Compute the bytes that a run needs in addition to those of its existing checkpoints."""
-    kept = sum(item.bytes for item in plan.items if item.name.endswith(_KEPT))
+    kept = sum(item.bytes for item in plan.items if item.is_kept)
     return plan.bytes(place) - (min(held_disk_bytes, kept) if place == "disk" else 0)
 
 
@@ -292,7 +290,7 @@ def _disk_items(spec: Spec, weights_bytes: int, weights_key: str) -> tuple[Item,
     key = _key_of_checkpoints(spec, key_of_one)
     steps = frames_to_steps(spec.training.total_frames, frame_skip=spec.env.frame_skip)
     return (
-        Item(place="disk", name=f"{kept} {_KEPT}", bytes=kept * checkpoint, key=key),
+        Item(place="disk", name=f"{kept} checkpoints kept", bytes=kept * checkpoint, key=key, is_kept=True),
         Item(place="disk", name="checkpoint being written", bytes=checkpoint, key=key_of_one),
         Item(place="disk", name="logs", bytes=round(steps * LOG_BYTES_PER_STEP), key="training.total_frames"),
     )

@@ -17,9 +17,15 @@ from atari_dqn.spec.keys import Scalar
 def spec_values(path: Path) -> dict[str, Scalar]:
     """Return the values of a run's spec by dotted key, with the keys' current names and printable text.
 
-    `DamagedError` if the file is not TOML or has a value that is not a number, a string or a boolean.
+    `DamagedError` if the file is not TOML, has a value that is not a number, a string or a boolean, or has a
+    key under its current and a former name.
     """
-    return dict(_scalars(_table(path), path))
+    values: dict[str, Scalar] = {}
+    for key, value in _scalars(_table(path), path):
+        if key in values:
+            raise DamagedError(f"{path}: {key}: found twice, under its current and a former name")
+        values[key] = value
+    return values
 
 
 def _table(path: Path) -> dict[str, Any]:
@@ -35,11 +41,11 @@ def _table(path: Path) -> dict[str, Any]:
 def _scalars(table: Mapping[str, Any], path: Path) -> Iterator[tuple[str, Scalar]]:
     for name, value in table.items():
         entries = (
-            {current_name(f"{name}.{key}"): item for key, item in value.items()}
+            [(current_name(f"{name}.{key}"), item) for key, item in value.items()]
             if isinstance(value, dict)
-            else {name: value}
+            else [(name, value)]
         )
-        for key, item in entries.items():
+        for key, item in entries:
             if not isinstance(item, bool | int | float | str):
                 found = type(item).__name__
                 expected = "a number, a string or a boolean"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import textwrap
 from collections.abc import Sequence
+from typing import Any, TextIO
 
 from atari_dqn.formatting import printable_lines
 
@@ -20,6 +22,27 @@ def wrapped_lines(text: str, columns: int) -> list[str]:
         for line in printable_lines(text).split("\n")
         for part in textwrap.wrap(line, columns, subsequent_indent=_INDENT, break_on_hyphens=False) or [""]
     ]
+
+
+def lines_at_words(text: str, columns: int) -> list[str]:
+    """Break a text at words alone, after escaping control characters.
+
+    A longer word, such as a path, stays whole, so that it can be copied: the terminal breaks it.
+    """
+    options: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
+    return [
+        part
+        for line in printable_lines(text).split("\n")
+        for part in textwrap.wrap(line, columns, subsequent_indent=_INDENT, **options) or [""]
+    ]
+
+
+def terminal_columns(stream: TextIO | None) -> int:
+    """Return the width of the terminal that a stream writes to; 0 if it is none."""
+    try:
+        return os.get_terminal_size(stream.fileno()).columns if stream is not None else 0
+    except (OSError, ValueError):  # a file or a pipe; a closed stream
+        return 0
 
 
 def report_lines(reports: Sequence[str], columns: int) -> list[str]:

@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 
 from atari_dqn.cli import spec as spec_command
+from atari_dqn.errors import DamagedError
 from atari_dqn.scale.members import load_sweep
 from atari_dqn.scale.tuning.tune_file import load_tune
 from atari_dqn.spec.constraints import AUTO
@@ -10,6 +11,7 @@ from atari_dqn.spec.errors import SpecError
 from atari_dqn.spec.history import ADDED
 from atari_dqn.spec.keys import KEYS
 from atari_dqn.spec.loader import load_resolved, load_spec
+from atari_dqn.spec.recorded import spec_values
 from atari_dqn.spec.render import resolved_toml
 
 RUNS = Path(__file__).parents[2] / "runs"
@@ -170,3 +172,10 @@ def test_threads_in_the_spec_of_a_run_count_more_than_those_of_its_provenance(tm
     path = tmp_path / "spec.toml"
     path.write_text(resolved_toml(load_spec(RUNS / "pong_trackA.toml", RESOLVED)))
     assert load_resolved(path, {"torch_threads": 7}).spec.learner.threads == 2
+
+
+def test_a_run_with_a_key_under_both_of_its_names_is_damaged(tmp_path: Path) -> None:
+    path = tmp_path / "spec.toml"
+    path.write_text("[env]\nnum_envs = 1\nlanes = 8\n")
+    with pytest.raises(DamagedError, match=r"env\.num_envs: found twice, under its current and a former name"):
+        spec_values(path)
