@@ -83,6 +83,12 @@ def test_the_newest_transition_is_deviation_twelve():
     assert "| D12 | newest transition |" in (ROOT / "docs" / "deviations.md").read_text()
 
 
+def test_the_list_of_decisions_is_current():
+    script = runpy.run_path(str(ROOT / "scripts" / "make_decision_list.py"))
+    remedy = "docs/decisions/README.md is old: run `python scripts/make_decision_list.py`"
+    assert (ROOT / "docs" / "decisions" / "README.md").read_text() == script["page"](), remedy
+
+
 def test_the_key_reference_is_current():
     script = runpy.run_path(str(ROOT / "scripts" / "make_key_reference.py"))
     remedy = "docs/keys.md is old: run `python scripts/make_key_reference.py`"

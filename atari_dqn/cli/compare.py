@@ -50,7 +50,7 @@ def compare(
     strict: StrictOption = False,
     at: Annotated[
         str | None,
-        typer.Option(metavar="FRAMES", help="Compare scores at this frame, e.g. 50M. Default: final scores."),
+        typer.Option(metavar="FRAMES", help="Compare scores at this frame, e.g. 50M. Default: the end of a group's shortest run."),
     ] = None,
     to_score: Annotated[
         str | None,

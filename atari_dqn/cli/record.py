@@ -50,7 +50,7 @@ ProtocolOption = Annotated[
     str,
     typer.Option(
         metavar="NAME",
-        help="run: the run's own; classic: Track A's; modern: Track B's.",
+        help="run: the run's own; classic, modern: sticky actions, no-ops, ε and cap of Track A or B.",
         autocompletion=_protocol_names,
     ),
 ]

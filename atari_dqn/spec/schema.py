@@ -230,7 +230,8 @@ class System:
     workers: Annotated[int | Auto, AtLeast(0)]
     """Number of worker processes that run emulators; 0 runs them in the learner's process. `auto` is one
     fewer than the number of cores, two fewer with a GPU, one more where rollouts take turns with learning,
-    but no more than there are environments, and 0 for one environment or core."""
+    but at most 16 and no more than there are environments; 0 for one environment or core, for toy games,
+    and with actors."""
     actors_per_core: Annotated[int | None, AtLeast(1), Unless("actors.mode", "none")]
     """Largest number of actors for each core; a run that has more is refused."""
     evaluation_envs: Annotated[int, AtLeast(1)]

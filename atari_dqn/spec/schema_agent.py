@@ -208,8 +208,9 @@ class Learner:
     starts, by a fixed table, and the value is written into the run's spec."""
     threads: Annotated[int | Auto, AtLeast(1)]
     """Number of threads of PyTorch and of the project's kernels. Another number changes rounding, and how
-    fast a run is. `auto` is OMP_NUM_THREADS if that is set, otherwise the number of cores, but no more than
-    share an update of the network well; for the small network without kernels, one core is left free."""
+    fast a run is. `auto` is OMP_NUM_THREADS if that is set, but no more than there are cores; 1 with a
+    GPU; otherwise the number of cores, at most 8, for `data_efficient` 4 and for `impala` 16; for
+    `data_efficient` without kernels, one core is left free."""
     deterministic: bool
     """On a GPU, use deterministic kernels. Without them a run neither repeats nor resumes exactly."""
     compile: bool | Auto
