@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from atari_dqn.agent.memory import RecurrentQNetwork
+from atari_dqn.api.arguments import check_count, path_of
 from atari_dqn.errors import UserError
 from atari_dqn.evaluation.checkpoint_score import CheckpointScore, evaluate_checkpoint
 from atari_dqn.evaluation.frozen_agent import FrozenAgent, load_frozen
@@ -46,7 +47,8 @@ def load(path: str | Path, *, device: str = "auto") -> Agent:
     >>> agent.game, agent.env_frames
     ('catch', 2000)
     """
-    return Agent(load_frozen(Path(path), resolve_device(device)))
+    source = path_of("path", path, expected="the path of a run, a checkpoint or an archive")
+    return Agent(load_frozen(source, resolve_device(device)))
 
 
 class Agent:
@@ -99,14 +101,16 @@ class Agent:
         state: AgentState | None = None,
         *,
         reward: float | NDArray[np.floating] = 0.0,
+        is_first: bool | NDArray[np.bool_] = False,
     ) -> tuple[int | NDArray[np.int64], AgentState | None]:
         """Select greedy actions for one observation u8[S, H, W], or for B of them, u8[B, S, H, W].
 
         An agent with memory needs what the previous call returned as `state`, None at the beginning of a
-        game, and the reward that its last action had, f[B] for B games. Other agents ignore both and return
-        None.
+        game, and the reward that its last action had, f[B] for B games. `is_first`, bool[B], marks the games
+        of a batch of which this is the first observation: their state and reward are not used. Other agents
+        ignore all three and return None. `UserError` for an argument of another type or size.
         """
-        q, memory = self._compute(observation, state, reward)
+        q, memory = self._compute(observation, state, reward, is_first)
         actions = q.argmax(dim=1)
         following = None if memory is None else AgentState(memory, actions)
         if observation.ndim == 3:
@@ -119,13 +123,14 @@ class Agent:
         state: AgentState | None = None,
         *,
         reward: float | NDArray[np.floating] = 0.0,
+        is_first: bool | NDArray[np.bool_] = False,
     ) -> NDArray[np.float32]:
         """Compute the q-values of one observation, f32[A], or of B of them, f32[B, A]; see `act`.
 
         Their unit is that of rewards, clipped to ±`learner.max_abs_reward`. An agent that was trained with
         `learner.value_rescaling` has h(q) in place of q.
         """
-        q = self._compute(observation, state, reward)[0].cpu().numpy()
+        q = self._compute(observation, state, reward, is_first)[0].cpu().numpy()
         values: NDArray[np.float32] = q[0] if observation.ndim == 3 else q
         return values
 
@@ -146,16 +151,19 @@ class Agent:
         >>> len(result.score.returns), result.protocol.episodes
         (3, 3)
         """
+        check_count("episodes", episodes)
+        check_count("envs", envs)
         return evaluate_checkpoint(
             self.frozen, protocol=protocol, episodes=episodes, envs=envs, on_progress=on_progress
         )
 
-    @torch.inference_mode()
+    @torch.no_grad()  # not `inference_mode`, in whose tensors a caller can change nothing
     def _compute(
         self,
         observation: NDArray[np.uint8],
         state: AgentState | None,
         reward: float | NDArray[np.floating],
+        is_first: bool | NDArray[np.bool_],
     ) -> tuple[Tensor, Tensor | None]:
         """Compute the q-values f32[B, A], and the recurrent state after them, if there is one."""
         network = self.frozen.network
@@ -164,29 +172,73 @@ class Agent:
         if not isinstance(network, RecurrentQNetwork):
             return network(frames), None
         batch, bound = len(frames), self.spec.learner.max_abs_reward
-        past = state or AgentState(
-            torch.zeros((batch, network.memory.width), device=device),
-            torch.full((batch,), NO_ACTION, device=device),
-        )
+        past = _state(state, batch, network.memory.width, device)
         last_reward = torch.from_numpy(np.clip(_rewards(reward, batch), -bound, bound)).to(device)
-        q, memory = network.unroll(frames, past.last_action[:, None], last_reward[:, None], past.memory)
+        begins = torch.from_numpy(_begins(is_first, batch)).to(device)
+        q, memory = network.unroll(
+            frames,
+            past.last_action.masked_fill(begins, NO_ACTION)[:, None],
+            last_reward.masked_fill(begins, 0.0)[:, None],
+            past.memory.masked_fill(begins[:, None], 0.0),
+        )
         return q[:, 0], memory
 
     def _checked(self, observation: NDArray[np.uint8]) -> NDArray[np.uint8]:
         """Return observations with a batch dimension; `UserError` for another type or shape."""
         expected = (self.spec.env.stack_frames, *self.frozen.info.frame_shape)
+        given: object = observation
+        if not isinstance(given, np.ndarray):
+            raise UserError(
+                f"observation: found an object of type {type(given).__name__}, "
+                f"expected a NumPy array, uint8 of shape {expected}, or a batch of such"
+            )
         if observation.dtype != np.uint8 or observation.shape[-3:] != expected or observation.ndim > 4:
             raise UserError(
                 f"observation: found {observation.dtype} of shape {observation.shape}, "
                 f"expected uint8 of shape {expected}, or a batch of such"
             )
-        batch = observation.reshape(-1, *expected)
-        return batch if batch.flags.writeable else batch.copy()
+        # torch takes neither negative strides nor read-only memory
+        return np.require(observation.reshape(-1, *expected), requirements=("C", "W"))
+
+
+def _state(state: AgentState | None, batch: int, width: int, device: torch.device) -> AgentState:
+    """Return the state of each game, an initial one for None; `UserError` for that of another batch."""
+    if state is None:
+        return AgentState(
+            torch.zeros((batch, width), device=device), torch.full((batch,), NO_ACTION, device=device)
+        )
+    given: object = state
+    if not isinstance(given, AgentState):
+        raise UserError(
+            f"state: found an object of type {type(given).__name__}, expected what the previous call returned"
+        )
+    if state.memory.shape != (batch, width):
+        raise UserError(
+            f"state: found {state.memory.shape[1]} numbers for each of {len(state.memory)} games, "
+            f"expected {width} for each of {batch}; a state belongs to the games of its own call"
+        )
+    return state
 
 
 def _rewards(reward: float | NDArray[np.floating], batch: int) -> NDArray[np.float32]:
     """Return the reward of each game, f32[B]; `UserError` for neither one number nor one for each."""
-    rewards = np.asarray(reward, dtype=np.float32)
+    try:
+        rewards = np.asarray(reward, dtype=np.float32)
+    except (TypeError, ValueError) as error:
+        raise UserError(f"reward: found {reward!r}, expected a number, or one for each game") from error
     if rewards.shape not in ((), (batch,), (batch, 1)):  # earlier versions took only the last for several
         raise UserError(f"reward: found shape {rewards.shape}, expected a number or shape ({batch},)")
+    if not np.isfinite(rewards).all():
+        raise UserError(f"reward: found {reward!r}, expected finite numbers")
     return np.broadcast_to(rewards.reshape(-1), batch).copy()
+
+
+def _begins(is_first: bool | NDArray[np.bool_], batch: int) -> NDArray[np.bool_]:
+    """Return for each game whether it begins, bool[B]; `UserError` for another type or number."""
+    begins = np.asarray(is_first)
+    if begins.dtype != np.bool_ or begins.shape not in ((), (batch,)):
+        raise UserError(
+            f"is_first: found {begins.dtype} of shape {begins.shape}, "
+            f"expected True or False, or bool of shape ({batch},)"
+        )
+    return np.broadcast_to(begins, batch).copy()

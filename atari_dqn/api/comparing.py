@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from atari_dqn.api.arguments import check_count, check_finite, path_of
 from atari_dqn.api.run import Run
 from atari_dqn.compare.comparison import Comparison, compare_readable
 from atari_dqn.compare.comparison import compare as compare_all
@@ -27,7 +28,7 @@ def compare(
     `runs`: one or several. Those that differ in their seed alone are one group. `at_frames`: compare at this
     frame instead of the final scores. `to_score`: the score whose time is measured. Without `strict`, runs
     that cannot be read are left out, and the result names them; with it, their error is raised. `UserError`
-    for a `human_table` other than `atari57` and `nature2015`.
+    for no runs, for `at_frames` below 1, and for a `human_table` other than `atari57` and `nature2015`.
 
     >>> import atari_dqn as dqn
     >>> comparison = dqn.compare(["outputs/catch"])
@@ -37,7 +38,17 @@ def compare(
     if human_table not in HUMAN_TABLES:
         hint = did_you_mean(human_table, HUMAN_TABLES)
         raise UserError(f"human table: found {human_table!r}, expected {' or '.join(HUMAN_TABLES)}{hint}")
-    several = [runs] if isinstance(runs, str | Path | Run) else runs
-    paths = expand_run_paths([run.path if isinstance(run, Run) else Path(run) for run in several])
+    check_count("at_frames", at_frames)
+    check_finite("to_score", to_score)
+    paths = expand_run_paths(_paths_of(runs))
     compare_runs = compare_all if strict else compare_readable
     return compare_runs(paths, at_frames=at_frames, to_score=to_score, human_table=human_table)
+
+
+def _paths_of(runs: str | Path | Run | Sequence[str | Path | Run]) -> list[Path]:
+    """Return the path of each run; `UserError` for none, and for what is no run."""
+    several = [runs] if isinstance(runs, str) or not isinstance(runs, Iterable) else list(runs)
+    expected = "a run, or the path of a run, a folder of runs or an archive"
+    if not several:
+        raise UserError(f"runs: found an empty list, expected at least one: {expected}")
+    return [run.path if isinstance(run, Run) else path_of("runs", run, expected=expected) for run in several]

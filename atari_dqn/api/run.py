@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from atari_dqn.api.arguments import path_of
 from atari_dqn.errors import UserError
 from atari_dqn.files.documents import read_json
 from atari_dqn.run.archive.archive import is_archive
@@ -39,7 +40,7 @@ class Run:
 
     def __init__(self, path: str | Path) -> None:
         """Open a run; `UserError` if the path is neither a run nor an archive, `DamagedError` for damage."""
-        self.path = Path(path)
+        self.path = path_of("path", path, expected="the path of a run or an archive")
         with opened_run(self.path) as run:
             self.provenance: Mapping[str, Any] = run.read_provenance()
             self.spec: Spec = load_resolved(run.spec, self.provenance).spec

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from atari_dqn.api.arguments import path_of
 from atari_dqn.errors import UserError
 from atari_dqn.spec.keys import Scalar
 from atari_dqn.spec.loader import ResolvedSpec, load_spec
@@ -20,8 +21,12 @@ Overrides = Mapping[str, Scalar]
 
 
 def resolved_spec(spec: str | Path, overrides: Overrides | None = None) -> ResolvedSpec:
-    """Load a spec and complete it from its track; `SpecError` lists every fault."""
-    return load_spec(spec, assignments(overrides))
+    """Load a spec and complete it from its track; `SpecError` lists every fault.
+
+    `UserError` for anything but a name or a path.
+    """
+    expected = "the name of a shipped spec or a file, such as spec.toml of a run directory"
+    return load_spec(path_of("spec", spec, expected=expected), assignments(overrides))
 
 
 def assignments(overrides: Overrides | None) -> list[str]:
@@ -30,9 +35,10 @@ def assignments(overrides: Overrides | None) -> list[str]:
 
 
 def complete_spec(spec: SpecLike, overrides: Overrides | None = None) -> Spec:
-    """Return a complete spec; `UserError` for overrides of one that is complete already."""
+    """Return a complete spec; `UserError` for overrides of one that is complete already, or for no spec."""
     if not isinstance(spec, Spec):
-        return resolved_spec(spec, overrides).spec
+        expected = "the name of a shipped spec, a file, or the `spec` of an agent or a run"
+        return resolved_spec(path_of("spec", spec, expected=expected), overrides).spec
     if overrides:
         raise UserError("overrides are for a spec by name or path; a complete spec is used as it is")
     return spec

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from atari_dqn.api.arguments import path_of
 from atari_dqn.api.run import Run
 from atari_dqn.api.specs import Overrides, assignments, resolved_spec
 from atari_dqn.assembly.acceleration import has_kernels
@@ -55,7 +56,11 @@ def train(
     """
     before = read_core_times()
     resolved = resolved_spec(spec, overrides)
-    path = Path(run_dir) if run_dir is not None else default_run_dir(resolved.name, resolved.spec.seed)
+    path = (
+        path_of("run_dir", run_dir)
+        if run_dir is not None
+        else default_run_dir(resolved.name, resolved.spec.seed)
+    )
     views: list[Sink] = [] if on_event is None else [_Callback(on_event)]
     command = ["dqn", "train", str(spec), *(f"--set={each}" for each in assignments(overrides))]
     start(

@@ -31,6 +31,10 @@ if TYPE_CHECKING:  # it imports torch, which may be missing
 _COLUMNS = 80
 _LOAD_SECONDS = 0.4
 """The minimum time over which the load of other programs is measured."""
+_LOADER_REMEDY = (
+    "update the C++ runtime library (libstdc++) of this environment, or compile with a compiler of its own: "
+    "pip install -e ."
+)
 _COMPILER_REMEDY = "install g++ 11 or newer, and read the output of: CC=gcc CXX=g++ pip install -v -e ."
 _MIN_SHARED_MEMORY_BYTES = 64 * 10**6
 """The default of Docker for a container."""
@@ -218,12 +222,15 @@ def _version_check() -> Check:
 
 def _kernels_probe() -> Check:
     library = importlib.import_module("atari_dqn.fast.cpu.library")
-    found, remedy = ", ".join(library.kernels_here()), _COMPILER_REMEDY
-    better = library.instruction_set_lacking()
-    if library.instruction_set() == "none":
+    if library.instruction_set() == "none":  # then no library is loaded, even here
         text = f"not used, because {library.OVERRIDE} is none: learning on a CPU is slower"
-        remedy = f"unset {library.OVERRIDE}"
-    elif library.libraries_lacking():
+        return Check(name="kernels", status="warn", text=text, remedy=f"unset {library.OVERRIDE}")
+    found, remedy = ", ".join(library.kernels_here()), _COMPILER_REMEDY
+    better, lacking = library.instruction_set_lacking(), library.libraries_lacking()
+    if error := next(filter(None, map(library.load_error, lacking)), None):
+        text = f"not all can be loaded, so learning on a CPU is slower: {error}"
+        remedy = _LOADER_REMEDY
+    elif lacking:
         here = f", only {found}" if found else ""
         text = f"not all compiled{here}: PyTorch computes the rest, so learning on a CPU is slower"
     elif better and library.OVERRIDE not in os.environ:

@@ -50,7 +50,10 @@ def compare(
     strict: StrictOption = False,
     at: Annotated[
         str | None,
-        typer.Option(metavar="FRAMES", help="Compare scores at this frame, e.g. 50M. Default: the end of a group's shortest run."),
+        typer.Option(
+            metavar="FRAMES",
+            help="Compare at this frame, e.g. 50M. Default: where a group's shortest run ends.",
+        ),
     ] = None,
     to_score: Annotated[
         str | None,

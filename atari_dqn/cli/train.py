@@ -51,7 +51,10 @@ def train(
     overrides: SetOption = None,
     run_dir: Annotated[
         Path | None,
-        typer.Option(metavar="RUN_DIR", help="Directory of the run. Default: outputs/NAME_seedN, NAME with the game if --set changes it."),
+        typer.Option(
+            metavar="RUN_DIR",
+            help="Directory of the run. Default: outputs/NAME_seedN, with the game if --set changes it.",
+        ),
     ] = None,
     device: DeviceOption = "auto",
     plan: Annotated[bool, typer.Option("--plan", help="Print memory, disk and time; start nothing.")] = False,

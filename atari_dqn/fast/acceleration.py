@@ -15,6 +15,7 @@ from atari_dqn.agent.learner import Learner
 from atari_dqn.agent.network import QNetwork
 from atari_dqn.fast import structure
 from atari_dqn.fast.compile import compile_acting, compiling, leave_compiler_unloaded
+from atari_dqn.fast.cpu.factored import MOST_ROWS
 from atari_dqn.fast.cpu.library import kernels_here, library
 from atari_dqn.fast.cpu.priority_tree import KernelTree
 from atari_dqn.fast.cpu.ring import KernelRing
@@ -62,7 +63,9 @@ class Acceleration:
     def optimizer(self, optimizer: Optimizer) -> Optimizer:
         """Change an optimizer's class in place to one with a fused step, if its kind has one."""
         name = type(optimizer).__name__
-        by = "fused step" if accelerate_optimizer(optimizer) else "PyTorch"
+        is_fast = accelerate_optimizer(optimizer)
+        has_kernel = self.device.type != "cpu" or _has_portable(self.device)
+        by = "fused step" if is_fast and has_kernel else "PyTorch"
         self._choices.append(PartChoice("optimizer", by, name))
         return optimizer
 
@@ -70,9 +73,8 @@ class Acceleration:
         """Make a learner."""
         learner = CompiledLearner(**parts) if self.compiled else FastLearner(**parts)
         if learner.leaves_unwritten:
-            self._choices.append(
-                PartChoice("largest gradient", "not written", "the optimizer computes it block by block")
-            )
+            reason = f"the optimizer computes it block by block in minibatches of up to {MOST_ROWS}"
+            self._choices.append(PartChoice("largest gradient", "not written", reason))
         return learner
 
     def priority_tree(self, capacity: int, *, device: torch.device) -> PriorityTree:

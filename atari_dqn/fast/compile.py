@@ -20,6 +20,7 @@ from torch.optim import Optimizer
 from atari_dqn.agent.actor import Actor
 from atari_dqn.agent.random_draws import Rng, normal, uniform
 from atari_dqn.errors import UserError
+from atari_dqn.files.atomic import prepare_folder
 from atari_dqn.machine.hardware import compiler_name, has_compiler
 
 _KERNELS = "TORCHINDUCTOR_CACHE_DIR"
@@ -48,7 +49,7 @@ def leave_compiler_unloaded() -> None:
 
 @contextmanager
 def compiling() -> Iterator[None]:
-    """Enclose the first calls of compiled functions; `UserError` if they cannot be compiled.
+    """Enclose the first calls of compiled functions; `UserError` if they cannot be compiled or cached.
 
     Kernels are cached in the user's own cache folder: PyTorch loads the files that it finds, and its default
     is a folder under /tmp that any user of the machine can create.
@@ -64,6 +65,10 @@ def compiling() -> Iterator[None]:
     if os.environ.get(_KERNELS, default_cache_dir()) == default_cache_dir():
         caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
         os.environ[_KERNELS] = str(caches / "atari_dqn" / "kernels")
+    prepare_folder(
+        Path(os.environ[_KERNELS]),
+        remedy=f"name another folder in {_KERNELS}, or set learner.compile = false",
+    )
     try:
         yield
     except TorchDynamoException as error:

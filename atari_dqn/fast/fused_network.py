@@ -18,7 +18,8 @@ from atari_dqn.agent.heads import DuelingHead, LinearHead
 from atari_dqn.agent.network import QNetwork
 from atari_dqn.agent.noisy import NoisyLinear, num_draws
 from atari_dqn.agent.random_draws import Rng, normal
-from atari_dqn.fast.cpu.factored import FactoredGradient, may_be_factored
+from atari_dqn.fast.cpu.arguments import parameter_address
+from atari_dqn.fast.cpu.factored import FactoredGradient, fits_factors, may_be_factored
 from atari_dqn.fast.cpu.passes import Kept, Layer, Layers, Room, backward, forward
 from atari_dqn.fast.low_precision import LowPrecisionWeight
 from atari_dqn.fast.torsos import StackedTorso, kernels_read
@@ -77,15 +78,16 @@ class _Dense:
 
     def arguments(self, dtype: torch.dtype, noise: Noise | None) -> Layer:
         """Collect the layer's arguments of the kernels."""
-        weight, bias = self.layer.weight, self.layer.bias.data_ptr()
+        weight = self.layer.weight
         outputs, inputs = weight.shape
+        at, bias = parameter_address(weight), parameter_address(self.layer.bias)
         if noise is None or not self._is_noisy:
-            read = weight if self._cache is None else self._cache.of(weight, dtype)
-            return read.data_ptr(), bias, 0, 0, 0, 0, inputs, outputs
+            at = at if self._cache is None else self._cache.of(weight, dtype).data_ptr()
+            return at, bias, 0, 0, 0, 0, inputs, outputs
         noise_in = noise.data_ptr() + self.noise_at * _FP32_BYTES
-        of_weight, of_bias = (sigma.data_ptr() for sigma in self.sigmas)
+        of_weight, of_bias = map(parameter_address, self.sigmas)
         noise_out = noise_in + inputs * _FP32_BYTES
-        return weight.data_ptr(), bias, of_weight, of_bias, noise_in, noise_out, inputs, outputs
+        return at, bias, of_weight, of_bias, noise_in, noise_out, inputs, outputs
 
     def empty_gradients(self, noise: Noise | None) -> Room:
         """Allocate the gradients of the parameters; without noise σ has none."""
@@ -119,6 +121,11 @@ class FusedPass:
             noise_at += layer.in_features + layer.out_features
         self._hidden, *state, self._actions = dense
         self._dense = [self._hidden, self._actions, *state]
+
+    @property
+    def fits_factors(self) -> bool:
+        """Whether the gradient of the hidden layer's weight may be kept as factors, in small minibatches."""
+        return fits_factors(self._hidden.layer.weight)
 
     def outputs(
         self, frames: Frames, draws: Noise | None, unwritten: list[FactoredGradient] | None = None

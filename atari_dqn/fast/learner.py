@@ -48,7 +48,7 @@ class FastLearner(Learner):
 
     @property
     def leaves_unwritten(self) -> bool:
-        """Whether the gradient of the hidden layer's weight is kept as two factors."""
+        """Whether the gradient of the hidden layer's weight is kept as two factors, in small minibatches."""
         return self._unwritten is not None
 
     @contextmanager
@@ -67,6 +67,8 @@ class FastLearner(Learner):
         """Find the optimizer's list of factored gradients; None if it needs every gradient in `.grad`."""
         optimizer = self.optimizer
         if self._accumulate > 1 or not isinstance(self.online, FusedNetwork):
+            return None
+        if not self.online.fused.fits_factors:
             return None
         if not isinstance(optimizer, FastRMSProp | FastAdam):
             return None

@@ -130,16 +130,20 @@ FAST: dict[type[Optimizer], type[FastRMSProp] | type[FastAdam]] = {
     DeepMindRMSProp: FastRMSProp,
     Adam: FastAdam,
 }
+_NOT_COMPUTED = ("weight_decay", "amsgrad", "maximize")
+"""Options of PyTorch's Adam that the kernel does not compute."""
 
 
 def accelerate_optimizer(optimizer: Optimizer) -> bool:
-    """Change an optimizer's class to the fast one of its kind; return False if there is none.
+    """Change an optimizer's class to the fast one of its kind; return False if it must keep its own.
 
+    Its own is kept if there is no fast one, or if that lacks the optimizer's options or groups of weights.
     RMSProp on a GPU replaces the memory of all weights by one buffer. Tensors that were taken from a network
     before, such as those of its `state_dict`, no longer change with it.
     """
-    fast = FAST.get(type(optimizer))
-    if fast is None:
+    fast, groups = FAST.get(type(optimizer)), optimizer.param_groups
+    if fast is None or len(groups) > 1 or any(groups[0].get(option) for option in _NOT_COMPUTED):
+        optimizer.register_step_post_hook(_count_changes)
         return False
     optimizer.__class__ = fast
     optimizer._patch_step_function()  # so that hooks are called around the new step
@@ -147,6 +151,13 @@ def accelerate_optimizer(optimizer: Optimizer) -> bool:
     if isinstance(optimizer, FastRMSProp) and not _is_on_cpu(optimizer):
         move_to_buffer([weight for group in optimizer.param_groups for weight in group["params"]])
     return True
+
+
+def _count_changes(optimizer: Optimizer, *_: object) -> None:
+    """Count a step in the weights' versions, by which caches are renewed; PyTorch's fused steps do not."""
+    for group in optimizer.param_groups:
+        if group.get("fused"):
+            increment_version(group["params"])
 
 
 def step_by_flag(optimizer: Optimizer, finite: Tensor) -> None:

@@ -17,6 +17,7 @@ from atari_dqn.fast.cpu.library import (
     OVERRIDE,
     instruction_set,
     libraries_lacking,
+    load_error,
     size_divisor,
     unit_for,
     units,
@@ -84,7 +85,9 @@ def why_no_kernels() -> str:
     if instruction_set() == "none":
         return f"{OVERRIDE} is none"
     if "products" in libraries_lacking():
-        return "the kernels were not compiled when the package was installed"
+        error = load_error("products")
+        missing = "the kernels were not compiled when the package was installed"
+        return missing if error is None else f"the compiled kernels cannot be loaded: {error}"
     if units():
         return "on this processor the kernels compute in fp32 only"
     return "this processor lacks what the kernels need (AVX2, AVX-512 or NEON)"

@@ -78,10 +78,13 @@ class ConvolutionStack:
         return [cache.of(weight, self.dtype) for cache, weight in zip(self._caches, weights, strict=True)]
 
     def empty_gradients(self) -> tuple[list[Tensor], list[Tensor]]:
-        """Allocate the gradients of the weights, in the channels-last memory format, and of the biases."""
+        """Allocate fp32 gradients of the weights, in the channels-last memory format, and of the biases."""
         return (
-            [torch.empty_like(weight, memory_format=torch.channels_last) for weight in self.weights()],
-            [torch.empty_like(bias) for bias in self.biases()],
+            [
+                torch.empty_like(weight, dtype=torch.float32, memory_format=torch.channels_last)
+                for weight in self.weights()
+            ],
+            [torch.empty_like(bias, dtype=torch.float32) for bias in self.biases()],
         )
 
     def gradients(self, of_converted: Sequence[Tensor]) -> list[Tensor]:

@@ -35,6 +35,8 @@ _MOST_BYTES = 2**24  # far above any specification, record of provenance or summ
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _BROKEN = {errno.EIO, errno.ENOMEM, errno.ESTALE}
 """Errors after which it is not known whether a file exists."""
+_NO_FSYNC = {errno.EINVAL, errno.EBADF, errno.ENOTSUP}
+"""Errors of file systems that cannot flush a directory, such as some of FUSE and of network disks."""
 _PARTIAL = re.compile(r"^\.(.+?)(\.[0-9a-f]{8})?\.partial$")
 """The temporary name of a file or directory until it is complete."""
 
@@ -136,8 +138,12 @@ def prepare_folder(path: Path, *, remedy: str | None = None) -> None:
     probe = path / f".{secrets.token_hex(4)}.partial"
     with writing(path, remedy=remedy):
         path.mkdir(parents=True, exist_ok=True)
-        probe.touch()
-        probe.unlink()
+        try:
+            probe.touch()
+            probe.unlink()
+        except OSError as error:
+            error.filename = str(path)  # which the user knows
+            raise
 
 
 def unused(path: Path) -> Path:
@@ -189,10 +195,13 @@ def fsync_file(path: Path) -> None:
 
 
 def fsync_directory(path: Path) -> None:
-    """Wait until the entries of a directory are on the disk."""
+    """Wait until the entries of a directory are on the disk, on file systems that can flush a directory."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in _NO_FSYNC:
+            raise
     finally:
         os.close(descriptor)
 

@@ -18,6 +18,7 @@ from atari_dqn.files.atomic import exists, fsync_directory
 def whole_directory(path: Path, *, holds: Collection[str]) -> Iterator[Path]:
     """Yield an empty directory that is renamed to `path` when the block ends, or removed if it fails.
 
+    Before it is renamed, its folders are flushed to disk at every depth; the block must flush the files.
     First, the temporary directories of `path` that killed processes left are removed: those that no living
     process has locked, and whose entries all have names in `holds`, the names that such a block creates.
     """
@@ -31,7 +32,8 @@ def whole_directory(path: Path, *, holds: Collection[str]) -> Iterator[Path]:
         for parent in made_parents:
             fsync_directory(parent.parent)
         yield partial
-        fsync_directory(partial)
+        for folder, *_ in os.walk(partial):
+            fsync_directory(Path(folder))
         partial.rename(path)
         fsync_directory(path.parent)
     except BaseException:

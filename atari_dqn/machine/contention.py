@@ -127,11 +127,17 @@ def why_waiting_is_slow(threads: int, variables: Mapping[str, str]) -> str | Non
 
 
 def _used_seconds() -> float:
-    """Return the time in which cores were used, by programs or by other virtual machines on the processor."""
+    """Return the time in which cores were used, by programs or by other virtual machines on the processor.
+
+    It is that of all listed cores if their places in the list are not their numbers: a container may list its
+    own cores only, counted from 0.
+    """
     affinity = getattr(os, "sched_getaffinity", None)  # macOS has none
     cores = psutil.cpu_times(percpu=True)
-    mine = [cores[index] for index in affinity(0) if index < len(cores)] if affinity else cores
-    return float(sum(sum(core) - core.idle - _not_used(core) for core in mine))
+    numbers = affinity(0) if affinity else ()
+    if numbers and max(numbers) < len(cores):
+        cores = [cores[number] for number in numbers]
+    return float(sum(sum(core) - core.idle - _not_used(core) for core in cores))
 
 
 def _not_used(core: object) -> float:

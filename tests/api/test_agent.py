@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -138,6 +139,75 @@ def test_rewards_of_another_number_of_games_are_refused(recurrent: Path, shape: 
         agent.act(observations(agent, 2), reward=np.zeros(shape))
 
 
+def test_a_game_of_a_batch_begins_anew_and_the_others_go_on(recurrent: Path) -> None:
+    agent = dqn.load(recurrent)
+    first, second = observations(agent, 6).reshape(2, 3, *observations(agent, 1).shape[1:])
+    _, state = agent.act(first)
+    rewards = np.array([1.0, 1.0, -1.0])
+    found = agent.q_values(second, state, reward=rewards, is_first=np.array([False, True, False]))
+    np.testing.assert_allclose(found[1], agent.q_values(second[1]), atol=1e-6)
+    np.testing.assert_array_equal(found[::2], agent.q_values(second, state, reward=rewards)[::2])
+
+
+def test_every_first_observation_has_no_past(recurrent: Path) -> None:
+    agent = dqn.load(recurrent)
+    batch = observations(agent, 2)
+    _, state = agent.act(batch)
+    found = agent.q_values(batch, state, reward=1.0, is_first=True)
+    np.testing.assert_array_equal(found, agent.q_values(batch))
+
+
+def test_games_that_begin_at_other_times_are_those_of_each_environment_alone(recurrent: Path) -> None:
+    agent = dqn.load(recurrent)
+    frames = observations(agent, 8).reshape(4, 2, *observations(agent, 1).shape[1:])
+    is_first = np.array([[True, True], [False, False], [False, True], [True, False]])
+    batched, states = None, [None, None]
+    for batch, begins in zip(frames, is_first, strict=True):
+        q_values = agent.q_values(batch, batched, is_first=begins)
+        _, batched = agent.act(batch, batched, is_first=begins)
+        for game in range(2):
+            past = None if begins[game] else states[game]
+            np.testing.assert_allclose(q_values[game], agent.q_values(batch[game], past), atol=1e-6)
+            _, states[game] = agent.act(batch[game], past)
+
+
+def test_numbers_of_a_state_can_be_changed(recurrent: Path) -> None:
+    agent = dqn.load(recurrent)
+    batch = observations(agent, 2)
+    _, state = agent.act(batch)
+    assert state is not None
+    state.memory[1] = 0.0
+    assert float(state.memory[1].abs().sum()) == 0.0
+
+
+@pytest.mark.parametrize("is_first", [np.array([True]), np.zeros((2, 1), bool), 1, np.array([0.0, 1.0])])
+def test_another_mark_of_first_observations_is_refused(recurrent: Path, is_first: np.ndarray) -> None:
+    agent = dqn.load(recurrent)
+    with pytest.raises(UserError, match=r"is_first: found .*, expected True or False, or bool of shape"):
+        agent.act(observations(agent, 2), is_first=is_first)
+
+
+def test_a_state_of_another_number_of_games_is_refused(recurrent: Path) -> None:
+    agent = dqn.load(recurrent)
+    batch = observations(agent, 3)
+    _, state = agent.act(batch)
+    with pytest.raises(UserError, match=r"state: found \d+ numbers for each of 3 games, expected .* of 2;"):
+        agent.act(batch[:2], state)
+
+
+def test_a_state_that_no_call_returned_is_refused(recurrent: Path) -> None:
+    agent = dqn.load(recurrent)
+    with pytest.raises(UserError, match="state: found an object of type tuple, expected what the previous"):
+        agent.act(observations(agent, 1), (0, 0))
+
+
+@pytest.mark.parametrize("reward", [float("nan"), [0.0, float("inf")], "high", None])
+def test_a_reward_that_is_no_finite_number_is_refused(recurrent: Path, reward: object) -> None:
+    agent = dqn.load(recurrent)
+    with pytest.raises(UserError, match=r"reward: found .*, expected (a|finite) number"):
+        agent.act(observations(agent, 2), reward=reward)
+
+
 @pytest.mark.parametrize("name", ["episodes", "envs"])
 @pytest.mark.parametrize("number", [0, -1])
 def test_fewer_games_than_one_are_refused(plain: Path, name: str, number: int) -> None:
@@ -159,6 +229,21 @@ def test_another_observation_is_refused_in_words(plain: Path, wrong: np.ndarray)
         UserError, match=r"observation: found \w+ of shape .*, expected uint8 of shape \(4, 36, 36\)"
     ):
         dqn.load(plain).q_values(wrong)
+
+
+@pytest.mark.parametrize("kind", [list, torch.from_numpy])
+def test_an_observation_that_is_no_array_of_numpy_is_refused(plain: Path, kind: Callable) -> None:
+    agent = dqn.load(plain)
+    with pytest.raises(UserError, match=r"observation: found an object of type \w+, expected a NumPy array"):
+        agent.act(kind(observations(agent, 1)))
+
+
+def test_a_view_of_observations_is_an_observation(plain: Path) -> None:
+    agent = dqn.load(plain)
+    batch = observations(agent, 3)
+    mirrored, read_only = batch[:, :, ::-1], np.broadcast_to(batch[0], batch.shape)
+    np.testing.assert_array_equal(agent.q_values(mirrored), agent.q_values(mirrored.copy()))
+    np.testing.assert_array_equal(agent.q_values(read_only), agent.q_values(read_only.copy()))
 
 
 def test_an_archive_is_loaded_as_its_run(plain: Path, tmp_path: Path) -> None:

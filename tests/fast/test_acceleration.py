@@ -143,6 +143,14 @@ def test_bf16_without_kernels_in_bf16_is_reported_as_such(monkeypatch: pytest.Mo
         assert structure.why_no_kernels() == reason
 
 
+def test_kernels_that_cannot_be_loaded_are_reported_with_the_error_of_the_loader(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    leave_to_torch(monkeypatch)
+    monkeypatch.setattr(structure, "load_error", {"products": "GLIBCXX_3.4.32 not found"}.get)
+    assert structure.why_no_kernels() == "the compiled kernels cannot be loaded: GLIBCXX_3.4.32 not found"
+
+
 @HAS_KERNELS
 def test_only_noisy_layers_of_an_implicit_network_get_kernels() -> None:
     network = Acceleration(CPU).network(make_network(noisy=True, iqn=True))
@@ -312,6 +320,26 @@ def test_largest_gradient_is_not_written_while_the_learner_learns(
     optimizer: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert unwritten_at_each_step(learner(f"optimizer.kind={optimizer}"), monkeypatch, 3) == [1, 1, 1]
+
+
+def assembled(*overrides: str) -> list[str]:
+    with begun(tiny_spec(*overrides)) as training:
+        return training.backend.choices()
+
+
+@HAS_KERNELS
+@pytest.mark.parametrize(("hidden_units", "is_listed"), [(64, True), (48, False)])
+def test_largest_gradient_is_listed_as_not_written_only_where_its_sizes_fit(
+    hidden_units: int, is_listed: bool
+) -> None:
+    reason = "the optimizer computes it block by block in minibatches of up to 128"
+    said = f"largest gradient: not written ({reason})"
+    assert (said in assembled(f"network.hidden_units={hidden_units}")) is is_listed
+
+
+def test_step_without_kernels_is_listed_as_pytorchs(monkeypatch: pytest.MonkeyPatch) -> None:
+    leave_to_torch(monkeypatch)
+    assert "optimizer: PyTorch (DeepMindRMSProp)" in assembled()
 
 
 @HAS_KERNELS

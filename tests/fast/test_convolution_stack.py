@@ -1,6 +1,6 @@
 """The stack of convolutions in one kernel call, against one convolution after another."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 import torch
@@ -192,3 +192,25 @@ def test_floats_between_bytes_are_rounded_to_the_nearest_number_of_the_format(
     stack.frames = stack.frames.to(dtype).float()
     assert torch.equal(stack.encode(), encoded)
     assert_near(encoded, stack.one_by_one()[0].detach())
+
+
+def few_filters(stack: Stack) -> None:
+    stack.weights[2], stack.biases[2] = stack.weights[2][:20], stack.biases[2][:20]
+
+
+def one_bias(stack: Stack) -> None:
+    stack.biases[0] = stack.biases[0][:1]
+
+
+def other_format(stack: Stack) -> None:
+    stack.weights[2] = stack.weights[2].double()
+
+
+@pytest.mark.parametrize("change", [few_filters, one_bias, other_format])
+def test_weights_and_biases_that_the_kernels_do_not_support_are_refused(
+    change: Callable[[Stack], None], dtype: torch.dtype
+) -> None:
+    stack = Stack(1, WITHOUT_ZEROS, dtype)
+    change(stack)
+    with pytest.raises((AssertionError, ValueError)):
+        stack.encode()

@@ -170,3 +170,38 @@ def test_adam_writes_out_a_gradient_where_another_lies_otherwise_in_memory(noise
         optimizer.step()
         moved.append(torch.stack([other, *weights]).detach())
     torch.testing.assert_close(*moved, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("options", [{"weight_decay": 0.1}, {"amsgrad": True}, {"maximize": True}], ids=str)
+def test_adam_with_options_that_the_kernel_does_not_compute_stays_pytorchs(options: dict[str, float]) -> None:
+    ends = []
+    for is_fast in (False, True):
+        weight = nn.Parameter(torch.ones(4))
+        optimizer = torch.optim.Adam([weight], lr=0.1, fused=True, **options)
+        assert not (is_fast and accelerate_optimizer(optimizer))
+        for factor in (1.0, -0.5, 0.1):
+            weight.grad = torch.full((4,), factor)
+            optimizer.step()
+        ends.append(weight.detach())
+    assert torch.equal(*ends)
+
+
+def test_adam_of_two_groups_of_weights_stays_pytorchs() -> None:
+    weights = [nn.Parameter(torch.ones(4)) for _ in range(2)]
+    groups = [{"params": [weight], "lr": rate} for weight, rate in zip(weights, (0.1, 0.2), strict=True)]
+    optimizer = torch.optim.Adam(groups, fused=True)
+    assert not accelerate_optimizer(optimizer)
+    for weight in weights:
+        weight.grad = torch.ones(4)
+    optimizer.step()
+    assert [round(weight[0].item(), 4) for weight in weights] == [0.9, 0.8]
+
+
+@pytest.mark.parametrize("make", [torch.optim.SGD, torch.optim.AdamW])
+def test_fused_step_of_another_optimizer_is_counted_as_a_change_of_its_weights(make: type) -> None:
+    weight = nn.Parameter(torch.ones(4))
+    optimizer = make([weight], lr=0.1, fused=True)
+    accelerate_optimizer(optimizer)
+    weight.grad, before = torch.ones(4), weight._version
+    optimizer.step()
+    assert weight._version > before

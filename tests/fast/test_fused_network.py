@@ -341,3 +341,36 @@ def test_layer_that_does_not_fit_is_a_call_of_its_own(hidden_units: int, calls: 
     with torch.no_grad():
         Kind(LinearHead, hidden_units=hidden_units).made().distribution(frames(1))
     assert calls == []
+
+
+CHANGES: dict[str, tuple[Callable[[QNetwork], object], str]] = {
+    "double": (torch.nn.Module.double, "found torch.float64 on cpu, contiguous"),
+    "device": (lambda network: network.to("meta"), "found torch.float32 on meta, contiguous"),
+    "head": (lambda network: network.head.double(), "found torch.float64 on cpu, contiguous"),
+    "layout": (
+        lambda network: setattr(
+            network.torso.hidden, "weight", nn.Parameter(network.torso.hidden.weight.T.contiguous().T)
+        ),
+        "found torch.float32 on cpu, not contiguous",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ["linear", "rainbow", "dueling, bf16"])
+@pytest.mark.parametrize(("change", "found"), CHANGES.values(), ids=CHANGES)
+def test_parameters_that_the_kernels_cannot_read_are_refused(
+    name: str, change: Callable[[QNetwork], object], found: str
+) -> None:
+    network = KINDS[name].made()
+    change(network)
+    for rng in (None, stream()):
+        with torch.no_grad(), pytest.raises(ValueError, match=found):
+            network.distribution(frames(1), rng)
+
+
+def test_gradients_of_convolutions_in_double_precision_are_those_of_the_layers() -> None:
+    network = KINDS["dueling"].made()
+    network.torso.convolutions.double()
+    found = gradients(network, 3, None)
+    for name, expected in gradients(KINDS["dueling"].plain(), 3, None).items():
+        torch.testing.assert_close(found[name].float(), expected, rtol=1e-4, atol=1e-4)

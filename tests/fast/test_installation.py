@@ -78,22 +78,10 @@ def test_source_archive_has_every_source_of_the_kernels(copied: Path) -> None:
     assert {path.name for path in FOLDER.glob("*.?pp")} <= names
 
 
-def has_openmp(cxx: str, folder: Path) -> bool:
-    """Return whether a compiler finds the header and the library of OpenMP, which clang has apart."""
-    source = folder / "threads.cpp"
-    source.write_text("#include <omp.h>\nint main() { return omp_get_max_threads() == 0; }\n")
-    words = [cxx, "-fopenmp", str(source), "-o", str(folder / "threads")]
-    return subprocess.run(words, capture_output=True, check=False).returncode == 0
-
-
 @pytest.mark.thorough
 @pytest.mark.parametrize(("c", "cxx"), [("gcc", "g++"), ("gcc-11", "g++-11"), ("clang", "clang++")])
-def test_installation_by_a_compiler_works_and_says_what_is_missing(
-    c: str, cxx: str, copied: Path, tmp_path: Path
-) -> None:
+def test_installation_by_any_compiler_has_all_kernels(c: str, cxx: str, copied: Path) -> None:
     if shutil.which(cxx) is None:
         pytest.skip(f"no {cxx} on this machine")
-    complete = "compiled, for learning on a CPU: "
-    partial = "portable, on one core: the compiler has no OpenMP"
-    expected = complete if has_openmp(cxx, tmp_path) else partial
-    assert expected in kernels_according_to_doctor(install(copied, c, cxx))
+    said = kernels_according_to_doctor(install(copied, c, cxx))
+    assert "compiled, for learning on a CPU: " in said

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import time
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
 import pytest
@@ -29,8 +30,26 @@ def test_library_of_other_sources_is_refused(tmp_path: Path, monkeypatch: pytest
     name = min(path.name.split(".")[0].removeprefix("_") for path in tmp_path.glob("_portable*"))
     assert found._load.__wrapped__(name, "portable") is not None
     (tmp_path / "optimizer.cpp").write_text("// changed since")
-    with pytest.raises(UserError, match="install again"):
+    with pytest.raises(UserError, match=r"install again: pip install -e \.; .*: set ATARI_DQN_ISA=none"):
         found._load.__wrapped__(name, "portable")
+
+
+def test_none_is_chosen_without_loading_a_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(file: str, functions: str) -> None:
+        raise UserError("was compiled from other sources")
+
+    monkeypatch.setattr(found, "_load", refuse)
+    monkeypatch.setenv(found.OVERRIDE, "none")
+    assert found.instruction_set.__wrapped__() == "none"
+
+
+def test_library_that_cannot_be_loaded_has_the_error_of_the_loader(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(found, "FOLDER", tmp_path)
+    (tmp_path / f"_products_avx2{EXTENSION_SUFFIXES[0]}").write_bytes(b"not a library")
+    assert found.load_error("portable") is None
+    assert "_products_avx2" in (found.load_error("products") or "")
 
 
 def test_without_a_library_there_are_no_units(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from atari_dqn.fast.cpu import products
+from atari_dqn.fast.cpu.library import units
 
 PRODUCTS = [(32, 3136, 512), (1, 576, 256), (8, 64, 32), (9, 64, 32), (33, 96, 64)]  # rows, inputs, outputs
 ODD_PRODUCTS = [(32, 512, 306), (9, 64, 51), (1, 64, 33), (3, 96, 95)]  # for fp32 alone
@@ -127,3 +128,18 @@ def test_stack_with_a_later_convolution_that_does_not_fit_is_left_to_torch(
     first = (32, 4, 8, 8)
     assert products.fits_stack([first, (32, 32, 4, 4)], torch.float32)
     assert not products.fits_stack([first, convolution], torch.float32)
+
+
+@pytest.mark.skipif(not units(), reason="no kernels of products on this machine")
+@pytest.mark.parametrize("size", [(4, 64), (32, 36)], ids=["outputs", "inputs"])
+def test_product_whose_sizes_the_kernels_do_not_support_is_refused(size: tuple[int, int]) -> None:
+    weight, bias = torch.zeros(size), torch.zeros(size[0])
+    x, upstream, noise = torch.zeros(2, size[1]), torch.zeros(2, size[0]), (torch.zeros(size[1]), bias)
+    with pytest.raises(AssertionError):
+        torch.ops.atari_dqn.multiply(x, weight, bias)
+    with pytest.raises(AssertionError):
+        torch.ops.atari_dqn.multiply_backward(upstream, x, weight, True)
+    with pytest.raises(AssertionError):
+        torch.ops.atari_dqn.multiply_noisy(x, weight, weight, *noise, bias, bias)
+    with pytest.raises(AssertionError):
+        torch.ops.atari_dqn.multiply_noisy_backward(upstream, x, weight, weight, *noise, True)

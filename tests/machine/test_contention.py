@@ -6,7 +6,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
+import psutil
 import pytest
 
 from atari_dqn.machine.contention import (
@@ -141,6 +143,22 @@ def test_own_work_does_not_count_as_use_by_others() -> None:
     after = read_core_times()
     assert after.own - before.own >= 0.4
     assert after.used - before.used >= 0.4
+
+
+class Core(NamedTuple):
+    user: float
+    idle: float
+    iowait: float
+
+
+@pytest.mark.parametrize(("numbers", "used"), [({1}, 4.0), ({0, 1}, 7.0), ({8, 9}, 7.0), ({1, 9}, 7.0)])
+def test_use_is_that_of_all_listed_cores_if_one_of_this_process_is_not_listed(
+    numbers: set[int], used: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cores = [Core(user=3.0, idle=5.0, iowait=1.0), Core(user=4.0, idle=5.0, iowait=1.0)]
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: numbers, raising=False)
+    monkeypatch.setattr(psutil, "cpu_times", lambda percpu: cores)
+    assert read_core_times().used == used
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ from atari_dqn.bench.advice import recommend, recommend_for
 from atari_dqn.bench.doctor import Check, Diagnosis, diagnosis_text, examine
 from atari_dqn.bench.update_times import UpdateTime, measure_update_times
 from atari_dqn.cli.app import app
+from atari_dqn.errors import UserError
 from atari_dqn.fast.cpu import library
 from atari_dqn.machine.contention import Contention
 from atari_dqn.machine.hardware import Gpu, Hardware
@@ -89,6 +90,27 @@ def test_kernels_that_could_be_compiled_and_are_not_are_a_warning(
 
 def kernels_check() -> Check:
     return {check.name: check for check in examine(Path()).checks}["kernels"]
+
+
+def test_kernels_that_cannot_be_loaded_are_a_warning_with_the_error_of_the_loader(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(library, "libraries_lacking", lambda: ("products",))
+    monkeypatch.setattr(library, "load_error", {"products": "GLIBCXX_3.4.32 not found"}.get)
+    check = kernels_check()
+    assert (check.status, "GLIBCXX_3.4.32 not found" in check.text) == ("warn", True)
+    assert "C++ runtime library" in check.remedy
+
+
+def test_libraries_of_other_sources_are_not_loaded_where_kernels_are_switched_off(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(file: str, functions: str) -> None:
+        raise UserError("was compiled from other sources")
+
+    monkeypatch.setattr(library, "_load", refuse)
+    monkeypatch.setattr(library, "instruction_set", lambda: "none")
+    assert kernels_check().status == "warn"
 
 
 @pytest.mark.skipif(not library.units(), reason="no kernels of products on this machine")

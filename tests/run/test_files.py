@@ -1,5 +1,6 @@
 import errno
 import os
+import stat
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from atari_dqn.files.atomic import (
     json_document,
     open_regular,
     plain,
+    prepare_folder,
     read_regular,
     sha256_of_file,
     write_atomically,
@@ -38,6 +40,47 @@ def test_failed_write_leaves_the_old_file_and_nothing_else(
     with pytest.raises(UserError, match=r"f: no space left on device; free space"):
         write_atomically(tmp_path / "f", b"new")
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("f", b"old")]
+
+
+def fail_to_flush(kind: Callable[[int], bool], number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have fsync fail for files or directories."""
+    fsync = os.fsync
+
+    def failing(descriptor: int) -> None:
+        if kind(os.fstat(descriptor).st_mode):
+            raise OSError(number, os.strerror(number))
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", failing)
+
+
+@pytest.mark.parametrize("number", [errno.EINVAL, errno.EBADF, errno.ENOTSUP])
+def test_file_is_written_where_directories_cannot_be_flushed(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fail_to_flush(stat.S_ISDIR, number, monkeypatch)
+    write_atomically(tmp_path / "f", b"new")
+    assert (tmp_path / "f").read_bytes() == b"new"
+
+
+@pytest.mark.parametrize(("kind", "number"), [(stat.S_ISDIR, errno.EIO), (stat.S_ISREG, errno.EINVAL)])
+def test_other_failures_to_flush_are_errors(
+    kind: Callable[[int], bool], number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fail_to_flush(kind, number, monkeypatch)
+    with pytest.raises(UserError, match="cannot write"):
+        write_atomically(tmp_path / "f", b"new")
+
+
+def test_folder_in_which_no_file_can_be_created_is_the_one_that_the_error_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: Path) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "touch", refuse)
+    with pytest.raises(UserError, match=f"cannot write {tmp_path}: permission denied; "):
+        prepare_folder(tmp_path)
 
 
 def test_json_document_ends_with_a_line_end(tmp_path: Path) -> None:

@@ -219,6 +219,18 @@ def test_start_in_a_folder_that_is_there_flushes_none_above_it(
         assert flushed == []
 
 
+def test_folders_in_a_directory_are_on_disk_before_it_has_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flushed: list[Path] = []
+    monkeypatch.setattr("atari_dqn.files.whole_directory.fsync_directory", flushed.append)
+    with whole_directory(tmp_path / "run", holds=("videos",)) as partial:
+        (partial / "videos" / "old").mkdir(parents=True)
+    *before, last = flushed
+    assert before == [partial, partial / "videos", partial / "videos" / "old"]
+    assert last == tmp_path
+
+
 def test_directory_that_is_being_made_is_locked(tmp_path: Path) -> None:
     with whole_directory(tmp_path / "run", holds=()) as partial:
         descriptor = os.open(partial, os.O_RDONLY)

@@ -212,3 +212,14 @@ def test_kernels_are_kept_among_the_users_own_files(monkeypatch: pytest.MonkeyPa
     with compiling():
         assert os.environ["TORCHINDUCTOR_CACHE_DIR"] == str(tmp_path / "atari_dqn/kernels")
     monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR")
+
+
+def test_cache_of_kernels_that_cannot_be_created_is_refused_with_what_to_set(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "file" / "kernels"))
+    monkeypatch.setenv("CXX", sys.executable)
+    remedy = r"name another folder in TORCHINDUCTOR_CACHE_DIR, or set learner\.compile = false"
+    with pytest.raises(UserError, match=rf"file/kernels: not a directory; {remedy}"), compiling():
+        pass

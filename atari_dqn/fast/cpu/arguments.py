@@ -15,8 +15,9 @@ from atari_dqn.fast.cpu.shapes import shapes_of
 def noisy_addresses(mean: Tensor, deviation: Tensor, noise_in: Tensor, noise_out: Tensor) -> tuple[int, ...]:
     """List the addresses of a noisy layer's weights and noise, which must be fp32."""
     outputs, inputs = mean.shape
+    assert deviation.shape == mean.shape
     return (
-        _fp32_address(mean, outputs * inputs), _fp32_address(deviation, outputs * inputs),
+        parameter_address(mean), parameter_address(deviation),
         _fp32_address(noise_in, inputs), _fp32_address(noise_out, outputs),
     )  # fmt: skip
 
@@ -24,6 +25,17 @@ def noisy_addresses(mean: Tensor, deviation: Tensor, noise_in: Tensor, noise_out
 def _fp32_address(tensor: Tensor, count: int) -> int:
     assert (tensor.dtype, tensor.is_contiguous()) == (torch.float32, True)
     return address(tensor, count)
+
+
+def parameter_address(parameter: Tensor) -> int:
+    """Return the address of a parameter's values; `ValueError` unless they are fp32 in a row on the CPU."""
+    if parameter.dtype is torch.float32 and parameter.is_cpu and parameter.is_contiguous():
+        return parameter.data_ptr()
+    form = "contiguous" if parameter.is_contiguous() else "not contiguous"
+    raise ValueError(
+        f"expected parameters of float32 on the CPU, contiguous, found {parameter.dtype} on "
+        f"{parameter.device}, {form}; the network was changed after it was accelerated: make it again"
+    )
 
 
 def sizes_of(x: Tensor, weight: Tensor) -> tuple[int, int, int]:

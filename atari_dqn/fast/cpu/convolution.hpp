@@ -5,7 +5,7 @@
 // pieces that are equally far apart, but short rows are copied together. Backward, the weights' gradient is a product of
 // the upstream gradient and all that each kernel row read; the input's is made kernel row by kernel row and added up.
 //
-// A multiple of 32: the filters and, but of a network's first layer in fp32, the values of a kernel's row. Channels:
+// A multiple of kBlock: the filters and, but of a network's first layer in fp32, the values of a kernel's row. Channels:
 // even.
 #pragma once
 
@@ -262,7 +262,7 @@ class Backward {
     value* gradient_ = nullptr;
 };
 
-// Stores sums, `rows` of 32, plus the bias, behind a ReLU.
+// Stores sums, `rows` of kBlock, plus the bias, behind a ReLU.
 template <class Format>
 void store_finished(const float* sums, size_t rows, const float* bias, typename Format::value* y, size_t pitch) {
     const Finish<Format> finish(bias, true);

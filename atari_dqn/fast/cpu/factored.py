@@ -79,9 +79,13 @@ def write_out(gradients: list[FactoredGradient]) -> list[Tensor]:
     return [weight for weight, _ in pairs]
 
 
+def fits_factors(weight: Tensor) -> bool:
+    """Return whether there are kernels that step by the factors of the gradient of such a weight."""
+    outputs, inputs = weight.shape
+    has_kernels = library("portable") is not None and library("products") is not None
+    return has_kernels and outputs % MULTIPLE == 0 and inputs % MULTIPLE == 0
+
+
 def may_be_factored(gradient: FactoredGradient) -> bool:
     """Return whether the kernels can step by a gradient that is kept as factors."""
-    outputs, inputs = gradient.weights[0].shape
-    has_kernels = library("portable") is not None and library("products") is not None
-    fits = outputs % MULTIPLE == 0 and inputs % MULTIPLE == 0 and len(gradient.x) <= MOST_ROWS
-    return has_kernels and fits
+    return fits_factors(gradient.weights[0]) and len(gradient.x) <= MOST_ROWS

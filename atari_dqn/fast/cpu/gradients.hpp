@@ -25,16 +25,15 @@ class Sides {
     using value = typename Unit::value;
 
   public:
-    // The gradient upstream, of `outputs` for each of `count` rows, counts where a ReLU let `y` through; all of it if
-    // that is null.
-    Sides(const value* x, const value* y, const value* upstream, size_t count, size_t inputs, size_t outputs)
+    // `upstream` has `outputs` numbers for each of `count` rows.
+    Sides(const value* x, const value* upstream, size_t count, size_t inputs, size_t outputs)
         : x_(x), count_(count), inputs_(inputs) {
         const size_t padded = round_up(count, kBlock);
         row_words = padded / Format::kPerWord;
         Room& room = kept<Room>();
         panels = room.panels.of(row_words * inputs);
         value* rows = room.rows.of(padded * outputs);
-        keep<Format>(y, upstream, count * outputs, rows);
+        std::memcpy(rows, upstream, count * outputs * sizeof(value));
         std::memset(rows + count * outputs, 0, (padded - count) * outputs * sizeof(value));
         gradient = rows;
         of_outputs = Unit::columns(rows, padded, outputs, room.columns);
@@ -50,7 +49,7 @@ class Sides {
         }
     }
 
-    const value* gradient;  // row by row, with rows of 0 behind the last, up to a multiple of 32
+    const value* gradient;  // row by row, with rows of 0 behind the last, up to a multiple of kBlock
     Rows of_outputs;        // the same column by column
     word* panels;
     size_t row_words;  // of a column

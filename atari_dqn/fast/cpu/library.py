@@ -10,6 +10,7 @@ import zlib
 from collections.abc import Sequence
 from functools import cache
 from importlib.machinery import EXTENSION_SUFFIXES
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -78,8 +79,8 @@ _FLAGS = {"avx512": "avx512f", "avx2": "avx2"}
 def library(name: str) -> ctypes.CDLL | None:
     """Load a compiled library, `portable` or `products`, for `instruction_set()`; None if there is none.
 
-    pip could not compile it, or `ATARI_DQN_ISA` is `none`. `UserError` if it was compiled from other sources
-    than those next to it, because its results would be unknown.
+    pip could not compile it, it has a `load_error`, or `ATARI_DQN_ISA` is `none`. `UserError` if it was
+    compiled from other sources than those next to it, because its results would be unknown.
     """
     chosen = instruction_set()
     if chosen == "none":
@@ -94,11 +95,13 @@ def instruction_set() -> str | None:
 
     `ATARI_DQN_ISA` chooses another. `UserError` if that is not available.
     """
-    available = [name for name in INSTRUCTION_SETS if _bits(name)]
     asked = os.environ.get(OVERRIDE)
+    if asked == "none":  # without loading a library, which could be one of other sources
+        return asked
+    available = [name for name in INSTRUCTION_SETS if _bits(name)]
     if not asked:
         return next(iter(available), None)
-    if asked != "none" and asked not in available:
+    if asked not in available:
         here = ", ".join([*available, "none"])
         raise UserError(f"{OVERRIDE}={asked} is not available on this machine; available: {here}")
     return asked
@@ -132,7 +135,9 @@ def _load(file: str, functions: str) -> ctypes.CDLL | None:
 def _pool() -> int | None:
     """Return the address of the threads that share the kernels' loops, None if there is one thread.
 
-    There are as many as OpenMP has threads in torch: `torch.set_num_threads` and `OMP_NUM_THREADS` set both.
+    Each loop asks OpenMP how many there are in the Python thread that calls it: `OMP_NUM_THREADS`, or what
+    `torch.set_num_threads` set, which another Python thread takes over at its first parallel operation of
+    PyTorch. The number does not change results.
     """
     found, count = _load("threads", "threads"), getattr(ctypes.CDLL(None), "omp_get_max_threads", None)
     if found is None or count is None:
@@ -148,7 +153,7 @@ def _check_sources(found: ctypes.CDLL, path: Path) -> None:
     if sources and (function is None or function() & 0xFFFFFFFF != here):
         raise UserError(
             f"{path.name} was compiled from other sources than those next to it; install again: "
-            f"pip install -e .; to go on without it: rm {path}"
+            f"pip install -e .; to go on without compiled kernels, which is slower: set {OVERRIDE}=none"
         )
 
 
@@ -192,9 +197,26 @@ def libraries_lacking() -> tuple[str, ...]:
 
 def _is_compiled(name: str) -> bool:
     """Return whether a library can be loaded in any variant, for this processor or not."""
-    return any(
-        _load(file, name) is not None for file in (name, *(f"{name}_{each}" for each in INSTRUCTION_SETS))
-    )
+    return any(_load(file, name) is not None for file in _variants(name))
+
+
+def load_error(name: str) -> str | None:
+    """Return the loader's error for a library that was compiled but cannot be loaded; None if there is none.
+
+    It may need a newer C++ runtime library than the one in this environment.
+    """
+    for file, suffix in product(_variants(name), EXTENSION_SUFFIXES):
+        path = FOLDER / f"_{file}{suffix}"
+        try:
+            if path.exists():
+                ctypes.CDLL(str(path))
+        except OSError as error:
+            return str(error)
+    return None
+
+
+def _variants(name: str) -> tuple[str, ...]:
+    return name, *(f"{name}_{each}" for each in INSTRUCTION_SETS)
 
 
 def instruction_set_lacking() -> str | None:

@@ -2,7 +2,7 @@
 //
 // The weights, which are by far the most there is to read, are read once, where they lie. Noisy ones are made of their
 // means and deviations in a core's own cache, piece by piece, when they are about to be read (weights.hpp).
-// A multiple of 32: the inputs, and the outputs but of vectors in fp32, where they may be any number from 32 on.
+// A multiple of kBlock: the inputs, and the outputs but of vectors in fp32, where they may be any number from kBlock on.
 #include <algorithm>
 #include <cstring>
 
@@ -11,7 +11,7 @@
 
 namespace {
 
-// Calls `run` with the first of 32 outputs, shared among threads. The last 32 may overlap those before them, whose
+// Calls `run` with the first of kBlock outputs, shared among threads. The last kBlock may overlap those before them, whose
 // thread then makes some again, as they were.
 template <class Run>
 void for_each_block(size_t outputs, const Run& run) {
@@ -176,7 +176,7 @@ void forward(const typename Unit::value* x, const Weights& weights, const float*
     });
 }
 
-// The first `rows` rows of 32 × 32 sums.
+// The first `rows` rows of kBlock × kBlock sums.
 template <class Format>
 void store_rows(const float* sums, size_t rows, typename Format::value* to, size_t pitch) {
     for (size_t row = 0; row < rows; ++row)
@@ -198,7 +198,7 @@ const word* panels_of_columns(View<typename Unit::value> columns, size_t words, 
     return panels;
 }
 
-// The gradient of x in the columns from `begin` to `end`. `gradient` has rows behind the last, up to a multiple of 32.
+// The gradient of x in the columns from `begin` to `end`. `gradient` has rows behind the last, up to a multiple of kBlock.
 template <class Unit, class Weights>
 void input_gradient(const typename Unit::value* gradient, const Weights& weights, size_t count, size_t begin,
                     size_t end, typename Unit::value* of_x) {
@@ -235,7 +235,7 @@ void input_gradient(const typename Unit::value* gradient, const Weights& weights
                                of_x + row * k_size + k, k_size);
 }
 
-// The gradient of 32 outputs' weights from `n` on: of all their inputs.
+// The gradient of kBlock outputs' weights from `n` on: of all their inputs.
 template <class Unit, class Weights>
 void weight_gradient(const Sides<Unit>& sides, const Weights& weights, size_t n, float* of_weight) {
     const size_t k_size = weights.k_size, row_words = sides.row_words;
@@ -258,7 +258,7 @@ template <class Unit, class Weights>
 void backward(const typename Unit::value* x, const Weights& weights, const typename Unit::value* upstream,
               size_t count, float* of_weight, float* of_bias, typename Unit::value* of_x) {
     const size_t k_size = weights.k_size, n_size = weights.n_size;
-    const Sides<Unit> sides(x, nullptr, upstream, count, k_size, n_size);
+    const Sides<Unit> sides(x, upstream, count, k_size, n_size);
     sum_rows<typename Unit::Format>(sides.gradient, count, n_size, of_bias);
     for_each_band(k_size, [&](size_t begin, size_t end) {
         const typename Unit::Scope scope(kSide);

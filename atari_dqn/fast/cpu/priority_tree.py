@@ -28,7 +28,7 @@ class KernelTree(PriorityTree):
     def set(self, indices: Int64[Tensor, "n"], priorities: Float64[Tensor, "n"]) -> None:
         """Set priorities; an index that occurs twice must have the same priority both times."""
         assert (indices.dtype, priorities.dtype) == (torch.int64, torch.float64)
-        assert len(indices) == len(priorities)
+        assert indices.shape == priorities.shape == indices.shape[:1]
         indices, priorities = indices.contiguous(), priorities.contiguous()
         leaves, count = len(self.sums[0]), len(indices)
         if not self._kernels.set_priorities(
@@ -38,7 +38,7 @@ class KernelTree(PriorityTree):
 
     def find(self, mass: Float64[Tensor, "B"]) -> Int64[Tensor, "B"]:
         """Find the index at which the cumulative sum of priorities exceeds each mass, 0 ≤ mass < total."""
-        assert mass.dtype == torch.float64
+        assert (mass.dtype, mass.dim()) == (torch.float64, 1)
         mass, indices = mass.contiguous(), torch.empty(mass.shape, dtype=torch.int64)
         sums, _, levels, fan_out = self._tree
         self._kernels.find_cells(sums, levels, fan_out, mass.data_ptr(), len(mass), indices.data_ptr())
@@ -67,7 +67,7 @@ class KernelTree(PriorityTree):
     ) -> None:
         """Set the priorities (error + offset)^α, the larger if an index occurs twice; update `highest`."""
         assert (indices.dtype, error.dtype, highest.dtype) == (torch.int64, torch.float32, torch.float64)
-        assert len(indices) == len(error)
+        assert indices.shape == error.shape == indices.shape[:1]
         indices, error = indices.contiguous(), error.contiguous()
         leaves, count = len(self.sums[0]), len(indices)
         if not self._kernels.set_by_errors(

@@ -55,6 +55,19 @@ def fits_stack(weights: Sequence[Size], dtype: torch.dtype) -> bool:
     return (fits_first or _fits_convolution(first)) and all(map(_fits_convolution, others))
 
 
+def _stack_of(pixels: Tensor, weights: list[Tensor], strides: list[int], zeros: list[int]) -> StackArguments:
+    """Collect the arguments of a stack of convolutions, which the kernels must support."""
+    assert fits_stack([weight.shape for weight in weights], weights[0].dtype)
+    return StackArguments(pixels, weights, strides, zeros)
+
+
+def _sizes_of(x: Tensor, weight: Tensor) -> tuple[int, int, int]:
+    """Return rows, inputs and outputs of a product, which the kernels must support."""
+    sizes = sizes_of(x, weight)
+    assert fits_product(weight.shape, x.dtype)
+    return sizes
+
+
 def _encode(
     pixels: Tensor,
     weights: list[Tensor],
@@ -68,12 +81,13 @@ def _encode(
     With `all_layers` the outputs of all layers but the last follow. `zeros` has the padding of each layer:
     four numbers.
     """
-    stack = StackArguments(pixels, weights, strides, zeros)
+    stack = _stack_of(pixels, weights, strides, zeros)
     outputs = [empty_images(size, weights[0]) for size in stack.sizes[:-1]] if all_layers else []
     encoded = weights[0].new_empty(pixels.shape[0], math.prod(stack.sizes[-1][1:]))
     rows = [row(bias) for bias in biases]
+    assert [bias.shape for bias in rows] == [weight.shape[:1] for weight in weights]
     kernels().encode(
-        unit_of(encoded), *stack.arguments, pointers(rows), pointers(outputs) if all_layers else None,
+        unit_of(*weights), *stack.arguments, pointers(rows), pointers(outputs) if all_layers else None,
         encoded.data_ptr(),
     )  # fmt: skip
     return [encoded, *outputs]
@@ -88,7 +102,7 @@ def _encode_backward(
     zeros: list[int],
 ) -> list[Tensor]:
     """Compute the gradients of the weights, then of the biases; `outputs` are those of `encode`."""
-    stack = StackArguments(pixels, weights, strides, zeros)
+    stack = _stack_of(pixels, weights, strides, zeros)
     encoded, *kept = outputs
     upstream = upstream.contiguous()
     of_weights = [torch.empty_like(weight, dtype=torch.float32) for weight in stack.weights]
@@ -105,7 +119,7 @@ def _encode_backward(
 def _multiply(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """Compute x wᵀ + b."""
     x, weight, bias = x.contiguous(), weight.contiguous(), row(bias)
-    rows, inputs, outputs = sizes_of(x, weight)
+    rows, inputs, outputs = _sizes_of(x, weight)
     y = x.new_empty(rows, outputs)
     kernels().multiply(
         unit_of(x, weight), x.data_ptr(), weight.data_ptr(), address(bias, outputs), rows, inputs, outputs,
@@ -120,7 +134,7 @@ def _multiply_backward(
     """Compute the gradients of x, empty unless `of_x`, of the weight and of the bias."""
     upstream, x, weight = upstream.contiguous(), x.contiguous(), weight.contiguous()
     gradient = torch.empty_like(x) if of_x else x.new_empty(0)
-    rows, inputs, outputs = sizes_of(x, weight)
+    rows, inputs, outputs = _sizes_of(x, weight)
     of_weight, of_bias = torch.empty_like(weight, dtype=torch.float32), torch.empty(outputs)
     kernels().multiply_backward(
         unit_of(x, weight, upstream), x.data_ptr(), weight.data_ptr(),
@@ -140,7 +154,7 @@ def _multiply_noisy(
     bias_deviation: Tensor,
 ) -> Tensor:
     """Compute x (W + Σ ⊙ εᵒεⁱᵀ)ᵀ + b + σ ⊙ εᵒ; all but x is fp32."""
-    x, (rows, inputs, outputs) = x.contiguous(), sizes_of(x, mean)
+    x, (rows, inputs, outputs) = x.contiguous(), _sizes_of(x, mean)
     bias, bias_deviation = row(bias), row(bias_deviation)
     y = x.new_empty(rows, outputs)
     kernels().multiply_noisy(
@@ -162,7 +176,7 @@ def _multiply_noisy_backward(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """Compute the gradients of x, empty unless `of_x`, of W, Σ, b and σ."""
     upstream, x = upstream.contiguous(), x.contiguous()
-    rows, inputs, outputs = sizes_of(x, mean)
+    rows, inputs, outputs = _sizes_of(x, mean)
     gradient = torch.empty_like(x) if of_x else x.new_empty(0)
     of_mean, of_deviation = torch.empty_like(mean), torch.empty_like(mean)
     of_bias, of_bias_deviation = torch.empty(outputs), torch.empty(outputs)

@@ -2,7 +2,7 @@
 // of its two sides, it meets the weights and their averages in a core's nearest cache.
 //
 // The same arithmetic in the same order as of a gradient that is written (linear.cpp, optimizer.cpp). Inputs and
-// outputs: a multiple of 32.
+// outputs: a multiple of kBlock.
 #include <vector>
 
 #include "gradients.hpp"
@@ -156,7 +156,7 @@ extern "C" void step_by_product(int unit, const void* x, const void* upstream, s
     with_unit(unit, [&](auto chosen) {
         using Unit = decltype(chosen);
         using value = typename Unit::value;
-        const Sides<Unit> sides(static_cast<const value*>(x), nullptr, static_cast<const value*>(upstream), batch,
+        const Sides<Unit> sides(static_cast<const value*>(x), static_cast<const value*>(upstream), batch,
                                 inputs, outputs);
         const Noise noise{noise_in, noise_out};
         if (rule == 0) step(sides, inputs, outputs, noise, scale, moved, RmsProp(numbers));

@@ -36,7 +36,7 @@ constexpr size_t kRegisterRows = 6;
 constexpr size_t kSide = 4;
 constexpr size_t kRegisterRows = 12;
 #endif
-constexpr size_t kBlock = 2 * kSide;  // columns that are summed together; sizes are multiples of 32, hence of this
+constexpr size_t kBlock = 2 * kSide;  // columns that are summed together; sizes are multiples of it
 
 constexpr size_t kLine = 16;          // numbers of a cache line
 

@@ -55,7 +55,7 @@ struct Plain {
 
     // How many of a sum's numbers there are weights for at a time; all of them.
     size_t piece(size_t all) const { return all; }
-    // The weights of 32 outputs from `n` on, for the inputs from `k` on.
+    // The weights of kBlock outputs from `n` on, for the inputs from `k` on.
     View<value> rows(size_t n, size_t k, size_t) const { return {weight + n * k_size + k, k_size}; }
     // Of any number of outputs.
     View<value> columns(size_t n, size_t, size_t k, size_t) const { return rows(n, k, k_size); }
@@ -92,7 +92,7 @@ struct Noisy {
     }
     // Has the place of a deviation's gradient be fetched, which is about to be written.
     ALWAYS_INLINE void prefetch_gradient(size_t n, size_t k) const { prefetch_to_write(of_deviation + n * k_size + k); }
-    // The deviations' gradient in 32 × 32 places, given the means': what a weight has of both is its noise apart.
+    // The deviations' gradient in kBlock × kBlock places, given the means': what a weight has of both is its noise apart.
     void deviation_gradient(const float* of_mean, size_t n, size_t k) const {
         for (size_t i = 0; i < kBlock; ++i)
             for (size_t j = 0; j < kBlock; j += kSide)

@@ -25,6 +25,7 @@ class ServiceSink(ABC):
         if isinstance(event, Row):
             if self._sent.is_new(event):
                 self._send_scalars(row_scalars(event), int(event.values["env_frames"]))
+            self._sent.mark_sent(event)  # unless sending has failed, so that a resume sends the row
         elif isinstance(event, GateChanged):
             self._send_scalars(gate_scalars(event), event.env_frames)
         elif isinstance(event, Notice):

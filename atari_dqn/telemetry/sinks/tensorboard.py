@@ -9,20 +9,27 @@ import numpy as np
 
 from atari_dqn.telemetry.events import Event, GateChanged, Notice, Row
 from atari_dqn.telemetry.sinks.scalars import distributions, gate_scalars, row_scalars
+from atari_dqn.telemetry.sinks.sent_rows import SentRows
 from atari_dqn.telemetry.sinks.target import Target
 from atari_dqn.telemetry.sinks.video_frames import NewVideos, gif
 
 FOLDER = "tensorboard"
+STATE = "sent.json"
 
 
 class TensorBoardSink:
     """Writes event files into the folder `tensorboard/` of the run.
 
-    After a resume TensorBoard hides the earlier events of later frames, which are written again.
+    After a resume TensorBoard hides the earlier events of later frames, which are written again. Evaluations
+    of a checkpoint's own frame, or of an earlier one, may be logged after the checkpoint; they are not
+    hidden, and are not written a second time.
     """
 
     def __init__(self, target: Target) -> None:
-        self._target = target
+        self._target, self._folder = target, target.directory / FOLDER
+        self._folder.mkdir(exist_ok=True)
+        self._sent = SentRows(self._folder / STATE)
+        self._evaluation_is_new = True
         self._videos = NewVideos(target.directory, frame_skip=int(target.values["env.frame_skip"]))
         self._writer: Any = None
 
@@ -31,7 +38,7 @@ class TensorBoardSink:
         if self._writer is None:
             self._writer = self._open(event)
         if isinstance(event, Row):
-            self._scalars(row_scalars(event), int(event.values["env_frames"]))
+            self._row(event)
         elif isinstance(event, GateChanged):
             self._scalars(gate_scalars(event), event.env_frames)
         elif isinstance(event, Notice):
@@ -41,16 +48,25 @@ class TensorBoardSink:
         """Flush and close the files."""
         if self._writer is not None:
             self._writer.close()
+        self._sent.save()
 
     def _open(self, first: Event) -> Any:
         from torch.utils.tensorboard import SummaryWriter
 
-        resumed = isinstance(first, Notice) and first.kind == "resumed"
-        purge_step = first.env_frames + 1 if isinstance(first, Notice) and resumed else None
-        writer: Any = SummaryWriter(str(self._target.directory / FOLDER), purge_step=purge_step)
-        if not resumed:
-            writer.add_hparams(dict(self._target.values), {}, run_name=".")
+        if isinstance(first, Notice) and first.kind == "resumed":
+            self._sent.forget_after(first.step)
+            return SummaryWriter(str(self._folder), purge_step=first.env_frames + 1)
+        writer: Any = SummaryWriter(str(self._folder))
+        writer.add_hparams(dict(self._target.values), {}, run_name=".")
         return writer
+
+    def _row(self, row: Row) -> None:
+        is_new = self._sent.is_new(row)
+        if is_new:
+            self._scalars(row_scalars(row), int(row.values["env_frames"]))
+        if row.table == "eval_log":
+            self._evaluation_is_new = is_new
+        self._sent.mark_sent(row)
 
     def _scalars(self, scalars: dict[str, float], env_frames: int) -> None:
         for name, value in scalars.items():
@@ -58,11 +74,13 @@ class TensorBoardSink:
 
     def _notice(self, notice: Notice) -> None:
         self._writer.add_text(f"notice/{notice.kind}", notice.message, notice.env_frames)
-        for name, values in distributions(notice).items():
+        games = distributions(notice) if self._evaluation_is_new else {}  # its row came just before
+        for name, values in games.items():
             self._writer.add_histogram(name, np.asarray(values), notice.env_frames)
         for env_frames, video in self._videos.fresh():
             self._add_video(env_frames, *gif(video))
         self._writer.flush()
+        self._sent.save()
 
     def _add_video(self, env_frames: int, height: int, width: int, data: bytes) -> None:
         """Write a video as a GIF. `SummaryWriter.add_video` would need another library."""

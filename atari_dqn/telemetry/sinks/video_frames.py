@@ -22,17 +22,21 @@ _GIF_MILLISECONDS = 100
 
 
 class NewVideos:
-    """Finds the videos of a run that are new since the last call."""
+    """Finds the videos of a run that are new since the last call, also under the name of an earlier one.
+
+    A run that goes back to a checkpoint renders videos of other weights under the names of those before.
+    """
 
     def __init__(self, run: Path, *, frame_skip: int) -> None:
         self._run, self._frame_skip = run, frame_skip
-        self._seen = set(videos_of(run))
+        self._seen = {version for path in videos_of(run) if (version := _version(path))}
 
     def fresh(self) -> Iterator[tuple[int, Path]]:
         """Yield each new video with the emulator frames of its checkpoint."""
         for path in videos_of(self._run):
-            if path not in self._seen:
-                self._seen.add(path)
+            version = _version(path)
+            if version is not None and version not in self._seen:
+                self._seen.add(version)
                 yield steps_to_frames(video_step(path), frame_skip=self._frame_skip), path
 
 
@@ -66,6 +70,15 @@ def gif(video: Path) -> tuple[int, int, bytes]:
 def _small(picture: Image) -> Image:
     picture.thumbnail((_GIF_PIXELS, _GIF_PIXELS))
     return picture
+
+
+def _version(path: Path) -> tuple[Path, int, int] | None:
+    """Identify a file among those of its name, by its inode and its time; return None if it is removed."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return path, status.st_ino, status.st_mtime_ns
 
 
 def _order(path: Path) -> tuple[int, str]:
