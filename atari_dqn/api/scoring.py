@@ -11,15 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atari_dqn.api.agent import Agent
+from atari_dqn.api.arguments import check_count
 from atari_dqn.api.specs import Overrides, SpecLike, complete_spec
-from atari_dqn.compare.reference.studies import human_random
 from atari_dqn.envs.games import game_info
 from atari_dqn.errors import UserError
-from atari_dqn.evaluation.checkpoint_score import CheckpointScore, at_least_one
+from atari_dqn.evaluation.checkpoint_score import CheckpointScore, at_least_one, checkpoint_score
 from atari_dqn.evaluation.evaluate import play_games
 from atari_dqn.evaluation.outputs import MakeOutputs, make_outputs
 from atari_dqn.evaluation.policies import Policy, PolicyOutputs
-from atari_dqn.run.scores import EvaluationScore, score_protocol
 from atari_dqn.spec.named_protocols import ProtocolName, with_protocol
 from atari_dqn.spec.protocol import CheckpointChoice
 from atari_dqn.spec.schema import Spec
@@ -57,20 +56,30 @@ def evaluate(
     >>> result.protocol.sticky_probability, len(result.score.returns)
     (0.25, 1)
     """
+    check_count("episodes", episodes)
     complete = with_protocol(complete_spec(spec, overrides), protocol)
     info = game_info(complete)
     in_process = replace(complete.system, evaluation_envs=1, evaluation_workers=0)
     make, choice = _outputs_of(policy, complete, info)
+    complete = _as_trained(policy, complete)
     played = play_games(
         make,
         replace(complete, system=in_process),
         episodes=at_least_one("episodes", episodes, complete.evaluation.full_episodes),
         on_progress=on_progress,
     )
-    score = EvaluationScore.of(played)
-    recorded = score_protocol(complete, episodes=score.episodes, checkpoint=choice, rom_md5=info.rom_md5)
-    return CheckpointScore(
-        name=protocol, score=score, protocol=recorded, reference=human_random(complete.game)
+    return checkpoint_score(complete, protocol, played, checkpoint=choice, info=info)
+
+
+def _as_trained(policy: object, spec: Spec) -> Spec:
+    """Return a spec with the settings of an agent's training that protocols record; others as they are."""
+    if not isinstance(policy, Agent):
+        return spec
+    trained = policy.spec
+    return replace(
+        spec,
+        env=replace(spec.env, terminal_on_life_loss=trained.env.terminal_on_life_loss),
+        learner=replace(spec.learner, max_abs_reward=trained.learner.max_abs_reward),
     )
 
 
@@ -106,9 +115,14 @@ def _observations(spec: Spec, info: GameInfo) -> str:
 
 
 def _as_policy(policy: Policy | Act) -> Policy:
-    if hasattr(policy, "act"):
+    if isinstance(policy, type):
+        raise UserError(f"policy: found the class {policy.__name__}, expected an object of it")
+    if callable(getattr(policy, "act", None)):
         return policy
-    return _Stateless(policy)
+    if callable(policy):
+        return _Stateless(policy)
+    expected = "a function of the observation, or an object with `act(observation, state)`"
+    raise UserError(f"policy: found {policy!r}, expected {expected}")
 
 
 class _Stateless:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import signal
-from contextlib import ExitStack, closing
-from pathlib import Path
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, closing
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -25,7 +25,7 @@ from atari_dqn.formatting import count, percentage, wrapped
 from atari_dqn.machine.devices import check_device_name, resolve_device
 
 if TYPE_CHECKING:
-    from atari_dqn.evaluation.checkpoint_score import CheckpointScore
+    from atari_dqn.evaluation.checkpoint_score import CheckpointScore, SavedScore
     from atari_dqn.evaluation.frozen_agent import FrozenAgent
     from atari_dqn.evaluation.progress import EvaluationProgress
     from atari_dqn.spec.named_protocols import ProtocolName
@@ -89,8 +89,7 @@ def evaluate(
     if save:
         prepare_folder(agent.run.evaluations, remedy=_NO_SAVE)
     results = []
-    for name in names:
-        result, saved = _score(agent, name, episodes=num_episodes, envs=num_envs, save=save)
+    for result, saved in _scores(agent, names, episodes=num_episodes, envs=num_envs, save=save):
         results.append(result)
         if not json:
             typer.echo(_text(agent, result, saved))
@@ -99,29 +98,60 @@ def evaluate(
         typer.echo(json_document(document).decode().rstrip())
 
 
+def _scores(
+    agent: FrozenAgent,
+    names: Sequence[ProtocolName],
+    *,
+    episodes: int | None,
+    envs: int | None,
+    save: bool,
+) -> Iterator[tuple[CheckpointScore, SavedScore | None]]:
+    """Evaluate an agent under each of the protocols; yield each score, with its file if it is saved."""
+    from atari_dqn.evaluation.checkpoint_score import save_score
+
+    opened: list[EvaluationProgress] = []
+    with ExitStack() as stack:
+        for name in names:
+            if save:
+                opened.append(stack.enter_context(_progress(agent, name, episodes)))
+            result = _score(agent, name, opened[-1] if save else None, episodes=episodes, envs=envs)
+            yield result, save_score(agent, result) if save else None
+        for kept in opened:  # only now, so that after an interruption no protocol is played again
+            kept.forget()
+
+
+def _progress(
+    agent: FrozenAgent, name: ProtocolName, episodes: int | None
+) -> AbstractContextManager[EvaluationProgress]:
+    """Open the file of the finished games of an evaluation, and print how many it has."""
+    from atari_dqn.evaluation.checkpoint_score import open_progress
+
+    kept = open_progress(agent, protocol=name, episodes=episodes)
+    if kept.finished:
+        typer.echo(f"{name} protocol: {_games(kept)} kept from before; the others are played", err=True)
+    return closing(kept)
+
+
 def _score(
-    agent: FrozenAgent, name: ProtocolName, *, episodes: int | None, envs: int | None, save: bool
-) -> tuple[CheckpointScore, Path | None]:
-    """Play an evaluation, or the rest of an interrupted one; return its score and file."""
+    agent: FrozenAgent,
+    name: ProtocolName,
+    kept: EvaluationProgress | None,
+    *,
+    episodes: int | None,
+    envs: int | None,
+) -> CheckpointScore:
+    """Play an evaluation, or the rest of an interrupted one, and return its score."""
     from atari_dqn.envs.pool import WorkerDiedError
-    from atari_dqn.evaluation.checkpoint_score import evaluate_checkpoint, open_progress, save_score
+    from atari_dqn.evaluation.checkpoint_score import evaluate_checkpoint
     from atari_dqn.evaluation.evaluate import StoppedError
     from atari_dqn.train.interrupt import SignalGuard
     from atari_dqn.view.bar import progress_bar
 
     activity = f"{name} protocol"
-    with ExitStack() as stack:
-        kept = (
-            stack.enter_context(closing(open_progress(agent, protocol=name, episodes=episodes)))
-            if save
-            else None
-        )
-        if kept and kept.finished:
-            typer.echo(f"{activity}: {_games(kept)} kept from before; the others are played", err=True)
-        guard = stack.enter_context(SignalGuard())
+    with SignalGuard() as guard:
         try:
             with progress_bar(width=len(activity)) as on_progress:
-                result = evaluate_checkpoint(
+                return evaluate_checkpoint(
                     agent,
                     protocol=name,
                     episodes=episodes,
@@ -134,10 +164,6 @@ def _score(
             raise _interrupted(guard.received or signal.SIGINT, kept) from None
         except WorkerDiedError as error:
             raise InfrastructureError(f"{error}; {_remedy(kept)}") from error
-        saved = save_score(agent, result) if save else None
-        if kept:
-            kept.forget()
-        return result, saved
 
 
 def _games(kept: EvaluationProgress) -> str:
@@ -158,7 +184,7 @@ def _remedy(kept: EvaluationProgress | None) -> str:
     return f"{_games(kept)} kept; the same command goes on from there"
 
 
-def _text(agent: FrozenAgent, result: CheckpointScore, saved: Path | None) -> str:
+def _text(agent: FrozenAgent, result: CheckpointScore, saved: SavedScore | None) -> str:
     score = result.score
     values = score.row()
     lines = [
@@ -172,7 +198,9 @@ def _text(agent: FrozenAgent, result: CheckpointScore, saved: Path | None) -> st
         wrapped(f"{result.name}: {result.protocol.short()}", first_indent="  protocol ", indent=" " * 11),
         f"           fingerprint {result.protocol.digest()}",
     ]
-    return "\n".join(lines + ([f"  kept in  {saved}"] if saved else []))
+    if saved:
+        lines.append(f"  kept in  {saved.path}{', as it was before' if saved.kept_before else ''}")
+    return "\n".join(lines)
 
 
 def _human_normalised(result: CheckpointScore) -> str:

@@ -114,7 +114,7 @@ def play(
         for name, games in finished.items():
             typer.echo(_text(name, games))  # first: the score must not be lost if it cannot be saved
             if games and save:
-                typer.echo(f"  kept in  {_save(name, games, agent, spec, named)}")
+                typer.echo(f"  kept in  {_save(name, games, agent, spec, named, factor)}")
     if signals.received is not None:
         raise InterruptedRunError(signals.received)
 
@@ -237,6 +237,7 @@ def _save(
     agent: FrozenAgent | None,
     spec: Spec,
     protocol: RecordingProtocol,
+    speed: float,
 ) -> Path:
     """Save the score of a player: an agent's as `dqn eval` does, since the games are the same."""
     from atari_dqn.envs.games import game_info
@@ -246,6 +247,7 @@ def _save(
 
     if agent is not None and name == PlayerName.AGENT:
         prepare_folder(agent.run.evaluations)
-        return save_score(agent, checkpoint_score(agent, spec, protocol.value, games))
+        score = checkpoint_score(spec, protocol.value, games, checkpoint=agent.choice, info=agent.info)
+        return save_score(agent, score).path
     folder = Path("plays") if agent is None else agent.run.path / "plays"
-    return save_person(folder, spec, game_info(spec), games)
+    return save_person(folder, spec, game_info(spec), games, speed=speed)

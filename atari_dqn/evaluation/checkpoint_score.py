@@ -6,19 +6,34 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from atari_dqn.compare.reference.caps import stands_for_games
 from atari_dqn.compare.reference.studies import HumanRandom, human_random
-from atari_dqn.errors import UserError
+from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.evaluation.evaluate import evaluate
 from atari_dqn.evaluation.frozen_agent import FrozenAgent
 from atari_dqn.evaluation.progress import EvaluationKey, EvaluationProgress
-from atari_dqn.files.atomic import unused, write_json_atomically
+from atari_dqn.files.atomic import plain, unused, write_json_atomically
+from atari_dqn.files.documents import read_json
+from atari_dqn.run.checkpoint.names import files_of_step
+from atari_dqn.run.recorded_scores import sealed_score
 from atari_dqn.run.scores import EvaluationEpisode, EvaluationScore, score_protocol
 from atari_dqn.spec.named_protocols import ProtocolName, with_protocol
-from atari_dqn.spec.protocol import Protocol
+from atari_dqn.spec.protocol import CheckpointChoice, Protocol
 from atari_dqn.spec.schema import Spec
+from atari_dqn.types import GameInfo
+
+_SAME = ("weights_sha256", "protocol_digest", "returns", "lengths_frames", "end_reasons")
+"""The keys that are equal in two documents of the same score."""
+
+
+class SavedScore(NamedTuple):
+    """The file of a score."""
+
+    path: Path
+    kept_before: bool
+    """Whether an earlier evaluation had the same score and saved it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +109,7 @@ def evaluate_checkpoint(
         on_progress=on_progress,
         stop=stop,
     )
-    return checkpoint_score(agent, spec, protocol, played)
+    return checkpoint_score(spec, protocol, played, checkpoint=agent.choice, info=agent.info)
 
 
 def at_least_one(name: str, given: int | None, default: int) -> int:
@@ -105,18 +120,17 @@ def at_least_one(name: str, given: int | None, default: int) -> int:
 
 
 def checkpoint_score(
-    agent: FrozenAgent, spec: Spec, name: ProtocolName, played: Sequence[EvaluationEpisode]
+    spec: Spec,
+    name: ProtocolName,
+    played: Sequence[EvaluationEpisode],
+    *,
+    checkpoint: CheckpointChoice,
+    info: GameInfo,
 ) -> CheckpointScore:
-    """Build the score of an agent's games under a protocol, whose spec `spec` is (`with_protocol`)."""
+    """Build the score of games that were played under the protocol of `spec` (`with_protocol`)."""
     score = EvaluationScore.of(played)
-    return CheckpointScore(
-        name=name,
-        score=score,
-        protocol=score_protocol(
-            spec, episodes=score.episodes, checkpoint=agent.choice, rom_md5=agent.info.rom_md5
-        ),
-        reference=human_random(agent.spec.game),
-    )
+    protocol = score_protocol(spec, episodes=score.episodes, checkpoint=checkpoint, rom_md5=info.rom_md5)
+    return CheckpointScore(name=name, score=score, protocol=protocol, reference=human_random(spec.game))
 
 
 def score_document(agent: FrozenAgent, result: CheckpointScore) -> dict[str, Any]:
@@ -127,6 +141,7 @@ def score_document(agent: FrozenAgent, result: CheckpointScore) -> dict[str, Any
         "seed": agent.spec.seed,
         "step": agent.step,
         "env_frames": agent.env_frames,
+        "weights_sha256": agent.weights_sha256,
         **result.score.row(),
         "returns": result.score.returns,
         "lengths_frames": result.score.lengths_frames,
@@ -141,9 +156,28 @@ def score_document(agent: FrozenAgent, result: CheckpointScore) -> dict[str, Any
     }
 
 
-def save_score(agent: FrozenAgent, result: CheckpointScore) -> Path:
-    """Save a score in the run directory, and return its path; an existing file is never overwritten."""
+def save_score(agent: FrozenAgent, result: CheckpointScore) -> SavedScore:
+    """Save a score in the run directory, unless it is there already; no file is overwritten.
+
+    It is there if a file has the same weights, protocol and games. Files of earlier versions do not say which
+    weights they are of.
+    """
+    document = plain(score_document(agent, result))
+    for path in files_of_step(agent.run.evaluations, agent.step, ".json"):
+        if _is_score(path, document):
+            return SavedScore(path, kept_before=True)
     name = f"step_{agent.step:09d}_{result.name}_{result.protocol.digest()}.json"
     path = unused(agent.run.evaluations / name)
-    write_json_atomically(path, score_document(agent, result))
-    return path
+    write_json_atomically(path, sealed_score(document))
+    return SavedScore(path, kept_before=False)
+
+
+def _is_score(path: Path, document: dict[str, Any]) -> bool:
+    """Return whether a file is of the score of a document; False if it cannot be read."""
+    try:
+        stored = read_json(path)
+    except (DamagedError, UserError):
+        return False
+    if not isinstance(stored, dict) or sealed_score(stored) != stored:
+        return False
+    return all(stored.get(key) == document[key] for key in _SAME)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 import torch
+from msgspec import Struct
 
 from atari_dqn.evaluation.frozen_agent import FrozenAgent
 from atari_dqn.evaluation.weights import weights_data
-from atari_dqn.files.atomic import json_document
-from atari_dqn.files.documents import read_run_file
+from atari_dqn.files.atomic import is_file, json_document
+from atari_dqn.files.documents import checked, read_json, read_run_file
 from atari_dqn.run.archive.archive import PROVENANCE, SCORES, SPEC, WEIGHTS, Archive, is_archive, read_archive
 from atari_dqn.run.archive.manifest import AgentRecord
 from atari_dqn.run.checkpoint.names import files_of_step
@@ -22,6 +24,20 @@ _TABLES = ("eval_log", "update_log", "throughput_log")
 MOST_VIDEO_BYTES = 2**28
 """Size of the largest video that an archive gets."""
 _VIDEOS = "videos/"
+_MOST_RECORDING_BYTES = 2**30
+
+
+class _Source(Struct, frozen=True):
+    step: int
+    weights_sha256: str | None = None
+
+
+class _Recording(Struct, frozen=True):
+    """The keys of a recording that say of which weights it is; `record.recording` reads all of it."""
+
+    game: str
+    seed: int
+    source: _Source
 
 
 def archive_of(agent: FrozenAgent) -> Archive:
@@ -39,9 +55,27 @@ def archive_of(agent: FrozenAgent) -> Archive:
 
 
 def newest_video(agent: FrozenAgent) -> Path | None:
-    """Return the newest video of an agent with exactly these weights; None if there is none."""
-    videos = files_of_step(agent.run.videos, agent.step, ".mp4")
-    return max(videos, key=lambda path: (path.stat().st_mtime, path.name), default=None)
+    """Return the newest video of an agent with these weights; None if there is none.
+
+    The recording next to a video says whose it is. A video without one is of the weights of its step, as in
+    an archive, which has no recordings.
+    """
+    videos = newest_first(files_of_step(agent.run.videos, agent.step, ".mp4"))
+    return next((video for video in videos if _shows(agent, video.with_suffix(".json"))), None)
+
+
+def newest_first(paths: Sequence[Path]) -> list[Path]:
+    """Sort files by the time when they were last written, newest first."""
+    return sorted(paths, key=lambda path: (path.stat().st_mtime, path.name), reverse=True)
+
+
+def _shows(agent: FrozenAgent, recording: Path) -> bool:
+    """Return whether a recording is of an agent's weights; True if there is none."""
+    if not is_file(recording):
+        return True
+    found = checked(recording, read_json(recording, most_bytes=_MOST_RECORDING_BYTES), _Recording)
+    weights_sha256, step = found.source.weights_sha256, found.source.step
+    return agent.has_weights(weights_sha256, game=found.game, seed=found.seed, step=step)
 
 
 def oversized_video(agent: FrozenAgent) -> Path | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,11 @@ from atari_dqn.machine.devices import set_kernels
 from atari_dqn.run.archive.archive import WEIGHTS, is_archive, read_archive
 from atari_dqn.run.archive.opening import opened_run, results_folder
 from atari_dqn.run.checkpoint.bookkeeping import check_bookkeeping
+from atari_dqn.run.checkpoint.catalog import best_first, read_catalog
 from atari_dqn.run.checkpoint.locate import locate
 from atari_dqn.run.checkpoint.manifest import MANIFEST, verify
 from atari_dqn.run.checkpoint.state_files import read_agent
+from atari_dqn.run.checkpoint.state_tree import tree_digest
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.threads import threads_at
 from atari_dqn.spec.loader import load_resolved
@@ -57,6 +60,27 @@ class FrozenAgent:
         """The run directory or the archive that it was loaded from."""
         return self.checkpoint if is_archive(self.checkpoint) else self.run.path
 
+    @property
+    def name(self) -> str:
+        """The archive's name, or those of the run and the checkpoint."""
+        if is_archive(self.checkpoint):
+            return self.checkpoint.resolve().name
+        return f"{self.run.path.resolve().name}/checkpoints/{self.checkpoint.name}"
+
+    @cached_property
+    def weights_sha256(self) -> str:
+        """The digest of the weights, by which their scores, recordings and videos are found."""
+        return tree_digest(dict(self.network.state_dict()))
+
+    def has_weights(self, weights_sha256: str | None, *, game: str, seed: int, step: int) -> bool:
+        """Return whether the weights of a recording are those of this agent.
+
+        Without a digest, as in recordings of earlier versions, game, seed and step must be the same.
+        """
+        if weights_sha256 is not None:
+            return weights_sha256 == self.weights_sha256
+        return (game, seed, step) == (self.spec.game, self.spec.seed, self.step)
+
 
 def load_frozen(path: Path, device: torch.device) -> FrozenAgent:
     """Load the agent of an archive, of a checkpoint, or of the latest checkpoint of a run directory.
@@ -68,14 +92,24 @@ def load_frozen(path: Path, device: torch.device) -> FrozenAgent:
     if is_archive(path):
         return _finite(_load_archive(path, device))
     for _ in range(_TRIES):
-        run, checkpoint = locate(path)
+        run, checkpoint = _located(path)
         try:
             return _finite(_load(run, checkpoint, path, device))
         except (UserError, DamagedError, OSError) as error:
             failure = error
-            if locate(path)[1] == checkpoint:
+            if _located(path)[1] == checkpoint:
                 raise
     raise failure
+
+
+def _located(path: Path) -> tuple[RunDirectory, Path]:
+    """Return the run and the checkpoint of a path; for the link `best` the best checkpoint of the catalog.
+
+    A kill after the catalog was written, or a partial copy of the run, leaves a link to another one.
+    """
+    run, checkpoint = locate(path)
+    scored = best_first(read_catalog(run.checkpoints)) if _is_best(path) else []
+    return run, run.checkpoints / scored[0].path if scored else checkpoint
 
 
 def _finite(agent: FrozenAgent) -> FrozenAgent:
@@ -140,6 +174,11 @@ def _check_game(manifest: dict[str, Any], checkpoint: Path, spec: Spec) -> None:
 
 def _choice(path: Path, manifest: dict[str, Any]) -> CheckpointChoice:
     """Return `best` for a checkpoint of that name, `last` for a finished run, otherwise `current`."""
-    if path.name == "best" and is_file(path / MANIFEST):  # a run directory may have any name
+    if _is_best(path):
         return "best"
     return "last" if manifest["bookkeeping"]["finished"] else "current"
+
+
+def _is_best(path: Path) -> bool:
+    """Return whether a path is that of the link `best`; a run directory may have that name too."""
+    return path.name == "best" and is_file(path / MANIFEST)

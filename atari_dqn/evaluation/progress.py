@@ -18,10 +18,12 @@ import msgspec
 import torch
 from torch import nn
 
+from atari_dqn.assembly.acceleration import kernels_here
 from atari_dqn.errors import UserError
 from atari_dqn.files.atomic import AppendFile, is_file
 from atari_dqn.run.checkpoint.state_tree import tree_digest
 from atari_dqn.run.leases.guard import check_lease
+from atari_dqn.run.provenance import PACKAGES, versions
 from atari_dqn.run.scores import EvaluationEpisode
 from atari_dqn.spec.protocol import Protocol
 
@@ -49,17 +51,25 @@ class EvaluationKey:
     """Type of the device that the network runs on; rounding differs between types."""
     torch_threads: int
     """Number of torch's threads, which rounding depends on too."""
+    kernels: tuple[str, ...]
+    """Our compiled kernels in use, which round differently from PyTorch's."""
+    versions: dict[str, str | None]
+    """Versions of the packages that can change results, by name."""
 
     @classmethod
     def of(cls, network: nn.Module, *, step: int, protocol: Protocol, seed: int) -> EvaluationKey:
         """Make the key of an evaluation of a network as it is, with torch's threads of this process."""
+        device = next(network.parameters()).device.type
+        found = versions()
         return cls(
             weights_sha256=tree_digest(dict(network.state_dict())),
             step=step,
             protocol=protocol.digest(),
             seed=seed,
-            device=next(network.parameters()).device.type,
+            device=device,
             torch_threads=torch.get_num_threads(),
+            kernels=kernels_here() if device == "cpu" else (),
+            versions={name: found[name] for name in ("atari_dqn", *PACKAGES)},
         )
 
     def digest(self) -> str:

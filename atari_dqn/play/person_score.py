@@ -1,4 +1,4 @@
-"""The scores of a person, stored with the protocol under which they were made."""
+"""The scores of a person, stored with the protocol and the speed at which they were made."""
 
 from __future__ import annotations
 
@@ -25,8 +25,10 @@ _OF_A_GAME = (
 """The fields of a protocol that a person's games have; the others are of a trained agent."""
 
 
-def person_document(spec: Spec, info: GameInfo, games: Sequence[EvaluationEpisode]) -> dict[str, Any]:
-    """Convert a person's finished games and their protocol to plain data."""
+def person_document(
+    spec: Spec, info: GameInfo, games: Sequence[EvaluationEpisode], *, speed: float
+) -> dict[str, Any]:
+    """Convert a person's finished games, their protocol and their speed to plain data."""
     score = EvaluationScore.of(games)
     protocol = asdict(
         score_protocol(spec, episodes=score.episodes, checkpoint="current", rom_md5=info.rom_md5)
@@ -40,13 +42,19 @@ def person_document(spec: Spec, info: GameInfo, games: Sequence[EvaluationEpisod
         "lengths_frames": score.lengths_frames,
         "end_reasons": score.end_reasons,
         "protocol": {name: protocol[name] for name in _OF_A_GAME},
+        "speed": speed,
         "timestamp": datetime.now(UTC).isoformat(timespec="seconds"),
     }
 
 
-def save_person(folder: Path, spec: Spec, info: GameInfo, games: Sequence[EvaluationEpisode]) -> Path:
-    """Save a person's score in a folder, which is made, and return its path; nothing is overwritten."""
+def save_person(
+    folder: Path, spec: Spec, info: GameInfo, games: Sequence[EvaluationEpisode], *, speed: float
+) -> Path:
+    """Save a person's score in a folder, which is made, and return its path; nothing is overwritten.
+
+    `speed`: that of the games, 1 for 60 frames a second; a slower game is an easier one.
+    """
     prepare_folder(folder)
     path = unused(folder / f"{spec.game}_person.json")
-    write_json_atomically(path, person_document(spec, info, games))
+    write_json_atomically(path, person_document(spec, info, games, speed=speed))
     return path

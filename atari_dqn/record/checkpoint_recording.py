@@ -8,14 +8,16 @@ from dataclasses import replace
 from atari_dqn.agent.memory import RecurrentQNetwork
 from atari_dqn.errors import UserError
 from atari_dqn.evaluation.evaluate import evaluate
+from atari_dqn.evaluation.export import newest_first
 from atari_dqn.evaluation.frozen_agent import FrozenAgent
 from atari_dqn.evaluation.traces import Tracer
 from atari_dqn.record.recorder import best_first, recording_of, source_of
-from atari_dqn.record.recording import Recording, VideoOptions, load_recording
+from atari_dqn.record.recording import Recording, Source, VideoOptions, load_recording
 from atari_dqn.record.saliency import saliency_of
 from atari_dqn.run.checkpoint.names import files_of_step
 from atari_dqn.run.scores import score_protocol
 from atari_dqn.spec.named_protocols import ProtocolName, with_protocol
+from atari_dqn.spec.protocol import Protocol
 
 OnProgress = Callable[[str, int, int], None]
 """A callback with the current activity, the part that is done and the total."""
@@ -55,12 +57,7 @@ def record_checkpoint(
         tracer,
         spec=spec,
         info=agent.info,
-        source=source_of(
-            evaluated_protocol,
-            checkpoint=f"{agent.run.path.resolve().name}/checkpoints/{agent.checkpoint.name}",
-            step=agent.step,
-            env_frames=agent.env_frames,
-        ),
+        source=_source(agent, evaluated_protocol),
         episodes=best_first(played)[:episodes] if best_of else range(episodes),
         choice=_choice(episodes, best_of),
         options=options,
@@ -68,16 +65,27 @@ def record_checkpoint(
     return _with_saliency(recording, agent, on_progress) if saliency else recording
 
 
+def _source(agent: FrozenAgent, protocol: Protocol) -> Source:
+    return source_of(
+        protocol,
+        checkpoint=agent.name,
+        step=agent.step,
+        env_frames=agent.env_frames,
+        weights_sha256=agent.weights_sha256,
+    )
+
+
 def newest_recording(agent: FrozenAgent) -> Recording:
     """Load the newest recording of an agent with exactly these weights; `UserError` if there is none."""
-    recordings = files_of_step(agent.run.videos, agent.step, ".json")
-    newest = max(recordings, key=lambda path: (path.stat().st_mtime, path.name), default=None)
-    if newest is None:
-        raise UserError(
-            f"{agent.run.videos}: no game of these weights (step {agent.step:,}) is recorded; "
-            "`dqn record` records one, with --saliency also its saliency maps"
-        )
-    return load_recording(newest)
+    for path in newest_first(files_of_step(agent.run.videos, agent.step, ".json")):
+        found = load_recording(path)
+        source = found.source
+        if agent.has_weights(source.weights_sha256, game=found.game, seed=found.seed, step=source.step):
+            return found
+    raise UserError(
+        f"{agent.run.videos}: no game of these weights (step {agent.step:,}) is recorded; "
+        "`dqn record` records one, with --saliency also its saliency maps"
+    )
 
 
 def _choice(episodes: int, best_of: int | None) -> str:

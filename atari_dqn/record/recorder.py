@@ -42,7 +42,9 @@ def recording_of(
     )
 
 
-def source_of(protocol: Protocol, *, checkpoint: str, step: int, env_frames: int) -> Source:
+def source_of(
+    protocol: Protocol, *, checkpoint: str, step: int, env_frames: int, weights_sha256: str | None = None
+) -> Source:
     """Describe the checkpoint and the protocol of a recording."""
     return Source(
         checkpoint=checkpoint,
@@ -51,6 +53,7 @@ def source_of(protocol: Protocol, *, checkpoint: str, step: int, env_frames: int
         protocol=protocol.short(),
         protocol_digest=protocol.digest(),
         epsilon=protocol.epsilon,
+        weights_sha256=weights_sha256,
     )
 
 

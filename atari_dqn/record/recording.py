@@ -53,6 +53,8 @@ class Source:
     """The protocol as text."""
     protocol_digest: str
     epsilon: float
+    weights_sha256: str | None = None
+    """Digest of the weights; None in recordings of earlier versions and of a run's own evaluations."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -139,13 +141,18 @@ def _contents(recording: Recording) -> dict[str, Any]:
             "env": asdict(recording.env),
             "rom_md5": recording.rom_md5,
             "action_names": recording.action_names,
-            "source": asdict(recording.source),
+            "source": _source_table(recording.source),
             "choice": recording.choice,
             "look": asdict(recording.options),
             "games": [_game_table(game) for game in recording.games],
         }
     )
     return contents
+
+
+def _source_table(source: Source) -> dict[str, Any]:
+    """Convert a source to plain data; without a digest of the weights it is that of earlier versions."""
+    return {name: value for name, value in asdict(source).items() if value is not None}
 
 
 def _game_table(game: RecordedGame) -> dict[str, Any]:

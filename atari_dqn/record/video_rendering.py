@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from itertools import chain
 from pathlib import Path
 
 import cv2
@@ -31,12 +32,14 @@ def render(recording: Recording, path: Path, *, on_progress: OnProgress | None =
     exists or cannot be written, `DamagedError` if playback of a game does not give the recorded result.
     """
     require_encoder()
-    scenes = [_Scene(recording, game, place) for place, game in enumerate(recording.games, start=1)]
+    # One at a time: a scene holds a few megabytes.
+    scenes = (_Scene(recording, game, place) for place, game in enumerate(recording.games, start=1))
+    first = next(scenes)
     total = sum(len(game.trace.actions) for game in recording.games)
     done = 0
-    height, width = scenes[0].shape
+    height, width = first.shape
     with mp4_file(path, width=width, height=height, metadata=_metadata(recording)) as write:
-        for scene in scenes:
+        for scene in chain([first], scenes):
             for step in playback(recording, scene.game):
                 for picture in scene.pictures(step):
                     write(picture)

@@ -4,22 +4,30 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
 
-from atari_dqn.errors import DamagedError
+from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.files.atomic import is_file
 from atari_dqn.files.documents import checked, read_json, read_run_file, with_infinity
-from atari_dqn.run.archive.archive import SCORES, is_archive
+from atari_dqn.run.archive.archive import SCORES, WEIGHTS, Archive, is_archive, read_archive
 from atari_dqn.run.archive.opening import opened_run, results_folder
+from atari_dqn.run.checkpoint.names import checkpoint_name
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.logged_events import LoggedEvent, logged_events
+from atari_dqn.spec.loader import load_resolved
 from atari_dqn.spec.protocol import Protocol
+from atari_dqn.spec.schema import Spec
 
 _MOST_TABLE_BYTES = 2**28
+_SEAL = "score_sha256"
+
+WeightsAt = Callable[[int], str | None]
+"""A function of a step that returns the digest of the weights there; None if they are not known."""
 
 
 class RecordedScore(Struct, frozen=True, kw_only=True):
@@ -38,14 +46,27 @@ class RecordedScore(Struct, frozen=True, kw_only=True):
     lengths_frames: tuple[int, ...] | None
     frame_caps: int
     """Number of games that the frame cap truncated."""
+    weights_sha256: str | None = None
+    """Digest of the weights, for a score by `dqn eval`; None for the run's own, and in earlier versions."""
+
+
+class _Scored(Struct, frozen=True):
+    """The run whose weights `dqn eval` scored."""
+
+    game: str
+    seed: int
 
 
 def scores_of(path: Path) -> list[RecordedScore]:
-    """Return the scores of a run; of an archive those that it holds and those that `dqn eval` made of it."""
+    """Return the scores of a run; of an archive those that it holds and those that `dqn eval` made of it.
+
+    A score by `dqn eval` of other weights is left out: of those that an archive of the same name had before,
+    or those that a run had at the step before it was resumed from an earlier one.
+    """
     with opened_run(path) as run:
         scores = recorded_scores(run)
-    if is_archive(path):
-        scores += _eval_scores(RunDirectory(results_folder(path)))
+        if is_archive(path):
+            scores += _scores_of_archive(path, run)
     return sorted(scores, key=lambda score: score.step)
 
 
@@ -54,7 +75,7 @@ def recorded_scores(run: RunDirectory) -> list[RecordedScore]:
     if is_file(run.path / SCORES):
         path = run.path / SCORES
         return checked(path, _with_infinite_protocols(read_json(path)), list[RecordedScore])
-    scores = [*_own_scores(run), *_eval_scores(run)]
+    scores = [*_own_scores(run), *_scores_of_checkpoints(run)]
     return sorted(scores, key=lambda score: score.step)
 
 
@@ -121,9 +142,75 @@ def _row_values(row: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def _eval_scores(run: RunDirectory) -> Iterator[RecordedScore]:
-    for path in sorted(run.evaluations.glob("step_*.json")):
-        document = read_json(path)
-        if isinstance(document, dict):
-            document = _with_infinite_protocol({**document, "kind": "eval"})
-        yield checked(path, document, RecordedScore)
+def sealed_score(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Add the digest of a score's document to it, so that damage is detected."""
+    from atari_dqn.run.checkpoint.seal import sealed  # imports torch, which readers of tables do without
+
+    return sealed(document, _SEAL)
+
+
+def check_score(path: Path) -> None:
+    """Read a score by `dqn eval`; raise `DamagedError` if it is not what was written."""
+    _read_score(path)
+
+
+def _read_score(path: Path) -> tuple[_Scored, RecordedScore]:
+    """Read a score and whose it is. Scores of earlier versions have no digest."""
+    document = read_json(path)
+    if isinstance(document, dict):
+        if _SEAL in document and sealed_score(document) != document:
+            raise DamagedError(f"{path}: is not what was written; the file is damaged or was edited")
+        document = _with_infinite_protocol({**document, "kind": "eval"})
+    return checked(path, document, _Scored), checked(path, document, RecordedScore)
+
+
+def _scores_of_checkpoints(run: RunDirectory) -> Iterator[RecordedScore]:
+    """Yield the scores that `dqn eval` made of a run's checkpoints, which may be gone by now."""
+    spec = load_resolved(run.spec, run.read_provenance()).spec
+    acting = spec.learner.acting_network
+    return _eval_scores(run.evaluations, spec, lambda step: _saved_weights(run, acting, step))
+
+
+def _scores_of_archive(path: Path, opened: RunDirectory) -> Iterator[RecordedScore]:
+    """Yield the scores that `dqn eval` made of an archive, which has the weights of one step."""
+    archive = read_archive(path)
+    spec = load_resolved(opened.spec, opened.read_provenance()).spec
+    folder = RunDirectory(results_folder(path)).evaluations
+    scores = _eval_scores(folder, spec, lambda _: _archived_weights(archive))
+    return (score for score in scores if score.step == archive.agent.step)
+
+
+def _eval_scores(folder: Path, spec: Spec, weights_at: WeightsAt) -> Iterator[RecordedScore]:
+    """Yield the scores of a folder that are of a run's game and seed, and not of other weights."""
+    weights_at = cache(weights_at)  # a step may have scores under several protocols
+    for path in sorted(folder.glob("step_*.json")):
+        scored, score = _read_score(path)
+        if (scored.game, scored.seed) != (spec.game, spec.seed):
+            continue
+        if score.weights_sha256 is None or weights_at(score.step) in (None, score.weights_sha256):
+            yield score
+
+
+def _saved_weights(run: RunDirectory, acting_network: str, step: int) -> str | None:
+    """Compute the digest of a checkpoint's weights; None if they cannot be read, or are gone."""
+    from atari_dqn.run.checkpoint.state_files import read_agent
+    from atari_dqn.run.checkpoint.state_tree import tree_digest
+
+    try:
+        weights = read_agent(run.checkpoints / checkpoint_name(step)).get(acting_network)
+    except (DamagedError, UserError):  # which concerns who loads the checkpoint
+        return None
+    return None if weights is None else tree_digest(weights)
+
+
+def _archived_weights(archive: Archive) -> str:
+    """Compute the digest of an archive's weights."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import load
+
+    from atari_dqn.run.checkpoint.state_tree import tree_digest
+
+    try:
+        return tree_digest(load(archive.parts[WEIGHTS]))
+    except (SafetensorError, ValueError, KeyError) as error:
+        raise DamagedError(f"{archive.path}: {WEIGHTS}: cannot be read: {error}") from error

@@ -1,20 +1,27 @@
-"""Check that every file of a run is undamaged: checkpoints, spec, provenance, logs and summary."""
+"""Check that the files of a run are undamaged.
+
+These are the checkpoints, spec, provenance, logs and summary, the scores by `dqn eval`, and the recordings.
+Videos and the files of sinks have no digest; they are not checked.
+"""
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from atari_dqn.errors import DamagedError
+from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.files.documents import read_json
+from atari_dqn.record.recording import load_recording
 from atari_dqn.run.checkpoint.bookkeeping import check_bookkeeping
-from atari_dqn.run.checkpoint.catalog import CATALOG
+from atari_dqn.run.checkpoint.catalog import CATALOG, best_first
 from atari_dqn.run.checkpoint.manifest import MANIFEST, verify
 from atari_dqn.run.checkpoint.reconcile import checkpoint_directories, refuse_wrong_place
 from atari_dqn.run.checkpoint.rewind import refuse_empty_store, refuse_lost_catalog
 from atari_dqn.run.checkpoint.store import CheckpointStore
 from atari_dqn.run.directory import RunDirectory
+from atari_dqn.run.recorded_scores import check_score
 from atari_dqn.run.scores import EvaluationScore
 from atari_dqn.train.resumption import check_records, resume_command
 from atari_dqn.train.summary import sealed_summary
@@ -30,16 +37,19 @@ class CheckedFiles:
 
 
 def check_run(run: RunDirectory) -> CheckedFiles:
-    """Check every file of a run; raise `DamagedError` for the first damaged one."""
+    """Check the files of a run; raise `DamagedError` for the first damaged one."""
     store = CheckpointStore(run.checkpoints)
     refuse_lost_catalog(store)
     refuse_empty_store(run)
     manifests = {path.name: _checked(run, path) for path in checkpoint_directories(store.folder)}
     _check_catalog(store, manifests)
     _check_links(store, manifests)
+    if run.summary.exists():  # a kill leaves links that the next resume mends
+        _check_targets(store)
     _check_summary(run, manifests)
+    results = _checked_results(run)
     sizes = [entry["bytes"] for manifest in manifests.values() for entry in manifest["files"].values()]
-    other_sizes = run.file_sizes()
+    other_sizes = [*run.file_sizes(), *(path.stat().st_size for path in results)]
     return CheckedFiles(
         checkpoints=tuple(manifests), files=len(sizes) + len(other_sizes), bytes=sum([*sizes, *other_sizes])
     )
@@ -79,6 +89,39 @@ def _check_links(store: CheckpointStore, manifests: dict[str, dict[str, Any]]) -
             raise DamagedError(f"{link}: points to {link.readlink()}, which is not a checkpoint of this run")
         if link.exists() and not link.is_symlink():
             raise DamagedError(f"{link}: is not a link to a checkpoint")
+
+
+def _check_targets(store: CheckpointStore) -> None:
+    """Compare the links with the catalog: other commands follow them."""
+    catalog = store.catalog()
+    for name, entries in (("latest", catalog[-1:]), ("best", best_first(catalog)[:1])):
+        link = store.folder / name
+        if link.is_symlink() and entries and str(link.readlink()) != entries[0].path:
+            raise DamagedError(
+                f"{link}: points to {link.readlink()}, but by {CATALOG} it is {entries[0].path}; "
+                f"mend it with `ln -sfn {entries[0].path} {shlex.quote(str(link))}`"
+            )
+
+
+def _checked_results(run: RunDirectory) -> list[Path]:
+    """Check the scores of `dqn eval` and the recordings of a run, and return their paths."""
+    scores = sorted(run.evaluations.glob("step_*.json"))
+    recordings = sorted(run.videos.glob("step_*.json"))
+    for path in scores:
+        check_score(path)
+    for path in recordings:
+        _check_recording(path)
+    return [*scores, *recordings]
+
+
+def _check_recording(path: Path) -> None:
+    """Read a recording; a file of its name that is none is damaged."""
+    try:
+        load_recording(path)
+    except UserError as error:
+        if isinstance(error.__cause__, OSError):  # it cannot be read, and may be whole
+            raise
+        raise DamagedError(str(error)) from error
 
 
 def _check_summary(run: RunDirectory, manifests: dict[str, dict[str, Any]]) -> None:

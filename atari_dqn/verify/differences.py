@@ -47,6 +47,21 @@ def from_own_rows(repetition: Repetition, own_rows: Mapping[str, Sequence[str]])
                 break
 
 
+def lost_rows(repetition: Repetition, own_rows: Mapping[str, Sequence[str]], *, until: int) -> Iterator[str]:
+    """Yield a caveat for each table that lacks rows which the repetition has up to the step `until`.
+
+    A power failure may have lost more of one table than of another. `until` lies before the last step that
+    the run recorded, at which a killed run may have written the rows of some tables only.
+    """
+    for table, rows in own_rows.items():
+        repeated = [row for row in repetition.rows[table] if int(row.partition(",")[0]) <= until]
+        if len(rows) < len(repeated):
+            yield (
+                f"{table}.csv of the run has {len(rows)} of {len(repeated)} rows up to step {until:,}; "
+                "the others are lost, and were not compared"
+            )
+
+
 def explained(result: str, differences: Sequence[str]) -> Iterator[str]:
     """Yield a caveat for differences that the reasons before it explain; none without differences."""
     if differences:

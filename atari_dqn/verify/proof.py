@@ -25,7 +25,7 @@ from atari_dqn.train.resumption import (
     suggesting_intact_checkpoint,
 )
 from atari_dqn.verify.checks import CheckedFiles, check_run
-from atari_dqn.verify.differences import between, explained, from_own_rows, from_recorded
+from atari_dqn.verify.differences import between, explained, from_own_rows, from_recorded, lost_rows
 from atari_dqn.verify.records import (
     RecordedState,
     Records,
@@ -167,7 +167,6 @@ def _compare(
     spec = recorded_spec(run).spec
     recorded_states = records.states_within(point.step, end)
     own_rows = {table: _own_rows(run, point, table, end) for table in repeated_tables(run)}
-    compared = {table: len(rows) for table, rows in own_rows.items()}
     reasons = _why_not_as_recorded(run, point, records, device)
     of_each_other = tuple(between(first, second))
     of_records = (*from_recorded(first, recorded_states), *from_own_rows(first, own_rows))
@@ -187,14 +186,15 @@ def _compare(
         state_digest=digest_of_digests(last),
         recorded=tuple(state.name for state in recorded_states),
         rows={table: len(rows) for table, rows in first.rows.items()},
-        own_rows=compared,
+        own_rows={table: len(rows) for table, rows in own_rows.items()},
         returns=first.returns,
         repeats=not of_each_other,
         differences=differences,
         caveats=(
             *reasons,
             *excused,
-            *_nothing_recorded(run, point, records, recorded_states, compared),
+            *lost_rows(first, own_rows, until=min(end, records.last_step - 1)),
+            *_nothing_recorded(run, point, records, recorded_states, own_rows),
             *_nothing_learned(run, point, records, first, end),
         ),
     )
@@ -250,7 +250,7 @@ def _nothing_recorded(
     point: ResumePoint,
     records: Records,
     recorded_states: list[RecordedState],
-    own_rows: dict[str, int],
+    own_rows: dict[str, list[str]],
 ) -> Iterator[str]:
     """Yield a caveat if no record of the run was compared, with the command that compares one."""
     if recorded_states or any(own_rows.values()):

@@ -1,6 +1,8 @@
 """Environments for other programs, and scores of their policies under our protocols."""
 
 import re
+from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -165,3 +167,26 @@ def test_an_agent_of_another_game_is_refused() -> None:
     agent = Agent(cast(Any, SimpleNamespace(spec=SimpleNamespace(game="catch"))))
     with pytest.raises(UserError, match="the policy is an agent of catch, the spec is of pong"):
         dqn.evaluate(agent, "pong_smoke", episodes=1)
+
+
+def test_protocol_of_an_agent_has_the_training_of_its_own_spec(tiny_run: Callable[..., Path]) -> None:
+    agent = dqn.load(tiny_run())
+    other = {"env.terminal_on_life_loss": False, "learner.max_abs_reward": 5.0}
+    found = dqn.evaluate(agent, TINY_CATCH, episodes=1, overrides=other).protocol
+    assert (found.training_terminal_on_life_loss, found.training_max_abs_reward) == (True, 1.0)
+    assert found.digest() == agent.evaluate(episodes=1).protocol.digest()
+
+
+def test_protocol_of_a_foreign_policy_has_the_training_of_the_given_spec() -> None:
+    other = {"env.terminal_on_life_loss": False}
+    found = dqn.evaluate(lambda _: 0, TINY_CATCH, episodes=1, overrides=other).protocol
+    assert found.training_terminal_on_life_loss is False
+
+
+@pytest.mark.parametrize(
+    ("policy", "found"),
+    [(None, "found None, expected a function"), (dict, "found the class dict, expected an object of it")],
+)
+def test_a_policy_that_is_none_is_refused(policy: Any, found: str) -> None:
+    with pytest.raises(UserError, match=f"policy: {found}"):
+        dqn.evaluate(policy, TINY_CATCH, episodes=1)

@@ -107,15 +107,14 @@ def test_both_protocols_are_two_scores_that_each_name_theirs(
     assert classic["protocol_digest"] != modern["protocol_digest"]
 
 
-def test_score_is_kept_and_an_older_one_is_not_overwritten(
-    mine: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for _ in range(2):
-        assert dqn("eval", str(mine), "--episodes", "2") == 0
-    first, second = sorted((mine / "evaluations").iterdir(), key=lambda path: len(path.name))
-    assert second.name == f"{first.stem}_2.json"
-    assert json.loads(first.read_text())["returns"] == json.loads(second.read_text())["returns"]
-    assert first.name in capsys.readouterr().out
+def test_score_that_is_measured_again_is_kept_once(mine: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert dqn("eval", str(mine), "--episodes", "2") == 0
+    (path,) = (mine / "evaluations").iterdir()
+    assert capsys.readouterr().out.endswith(f"\n  kept in  {path}\n")
+    before = path.read_bytes()
+    assert dqn("eval", str(mine), "--episodes", "2") == 0
+    assert capsys.readouterr().out.endswith(f"\n  kept in  {path}, as it was before\n")
+    assert [each.read_bytes() for each in (mine / "evaluations").iterdir()] == [before]
 
 
 def test_no_save_writes_nothing(mine: Path) -> None:
@@ -238,6 +237,28 @@ def test_interrupted_evaluation_goes_on_with_the_same_command(
     assert played == [2, 3, 4, 5]
     assert (found["returns"], found["protocol_digest"]) == (unbroken["returns"], unbroken["protocol_digest"])
     assert unfinished(mine) == []
+
+
+def test_first_of_both_protocols_is_not_played_again_after_an_interruption_in_the_second(
+    mine: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = ("eval", str(mine), "--episodes", "3", "--envs", "1", "--protocol", "both")
+    add, played = EvaluationProgress.add, list[str]()
+
+    def add_and_interrupt(progress: EvaluationProgress, episode: int, game: EvaluationEpisode) -> None:
+        add(progress, episode, game)
+        played.append(f"{progress.path.name.split('_')[2]} {episode}")
+        if played[-1] == "modern 1" and played.count("modern 1") == 1:
+            signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr(EvaluationProgress, "add", add_and_interrupt)
+    assert dqn(*command) == 143
+    played[:] = ["modern 1"]
+    assert dqn(*command) == 0
+    assert played == ["modern 1", "modern 2"]
+    assert "classic protocol: 3 finished games kept from before" in capsys.readouterr().err
+    names = sorted(path.name.split("_")[2] for path in (mine / "evaluations").iterdir())
+    assert names == ["classic", "modern"]
 
 
 def test_checkpoint_that_is_replaced_while_it_is_read_gives_way_to_the_next(

@@ -1,6 +1,7 @@
 """Games that an interrupted evaluation has finished are not played again; the others are the same games."""
 
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,10 +13,14 @@ from atari_dqn.errors import UserError
 from atari_dqn.evaluation.evaluate import evaluate
 from atari_dqn.evaluation.progress import EvaluationKey, EvaluationProgress
 from atari_dqn.evaluation.traces import Tracer
-from atari_dqn.run.scores import EvaluationEpisode
+from atari_dqn.run.provenance import versions
+from atari_dqn.run.scores import EvaluationEpisode, score_protocol
 
 LONG = ("evaluation.max_episode_frames=2_000", "evaluation.epsilon=0.3")
-KEY = EvaluationKey(weights_sha256="a", step=10, protocol="p", seed=1, device="cpu", torch_threads=1)
+KEY = EvaluationKey(
+    weights_sha256="a", step=10, protocol="p", seed=1, device="cpu", torch_threads=1,
+    kernels=("portable",), versions={"torch": "2.0"},
+)  # fmt: skip
 GAME = EvaluationEpisode(episode_return=3.0, length_frames=40, end_reason="game_over")
 
 
@@ -51,6 +56,27 @@ def test_trace_of_a_game_that_is_played_alone_is_that_of_the_whole_evaluation() 
     assert alone.trace(3).values.tolist() == whole.trace(3).values.tolist()
 
 
+def key_here() -> EvaluationKey:
+    spec = tiny_spec()
+    network = build_network(spec, game_info(spec), CPU)
+    protocol = score_protocol(spec, episodes=1, checkpoint="last", rom_md5="")
+    return EvaluationKey.of(network, step=10, protocol=protocol, seed=1)
+
+
+def test_games_of_other_kernels_are_those_of_another_evaluation(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = key_here()
+    monkeypatch.setattr("atari_dqn.evaluation.progress.kernels_here", lambda: ("none",))
+    assert key_here() == replace(here, kernels=("none",))
+
+
+def test_games_of_another_version_of_torch_are_those_of_another_evaluation(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    here, found = key_here(), versions() | {"torch": "1.0"}
+    monkeypatch.setattr("atari_dqn.evaluation.progress.versions", lambda: found)
+    assert key_here() == replace(here, versions={**here.versions, "torch": "1.0"}) != here
+
+
 def opened(path: Path, **changes: object) -> EvaluationProgress:
     return EvaluationProgress(path, EvaluationKey(**{**KEY.__dict__, **changes}))
 
@@ -75,6 +101,8 @@ def test_kept_games_are_read_again(tmp_path: Path) -> None:
         {"seed": 2},
         {"device": "cuda"},
         {"torch_threads": 2},
+        {"kernels": ()},
+        {"versions": {"torch": "2.1"}},
     ],
 )
 def test_games_of_another_evaluation_are_not_taken_over(tmp_path: Path, changes: dict[str, object]) -> None:

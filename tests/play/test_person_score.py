@@ -12,15 +12,18 @@ from atari_dqn.run.scores import EvaluationEpisode
 GAMES = [EvaluationEpisode(episode_return=3.0, length_frames=40, end_reason="game_over")] * 2
 
 
-def test_score_has_the_games_and_the_protocol_without_what_is_an_agents(tmp_path: Path) -> None:
+def test_score_has_the_games_the_speed_and_the_protocol_without_what_is_an_agents(tmp_path: Path) -> None:
     spec = tiny_spec()
-    document = json.loads(save_person(tmp_path / "plays", spec, game_info(spec), GAMES).read_text())
+    document = json.loads(
+        save_person(tmp_path / "plays", spec, game_info(spec), GAMES, speed=0.5).read_text()
+    )
     assert (document["player"], document["returns"], document["mean_return"]) == ("person", [3.0, 3.0], 3.0)
+    assert document["speed"] == 0.5
     assert document["protocol"]["frame_skip"] == spec.env.frame_skip
     assert not {"epsilon", "checkpoint", "training_max_abs_reward"} & document["protocol"].keys()
 
 
 def test_a_second_score_does_not_replace_the_first(tmp_path: Path) -> None:
     spec = tiny_spec()
-    paths = {save_person(tmp_path, spec, game_info(spec), GAMES) for _ in range(2)}
+    paths = {save_person(tmp_path, spec, game_info(spec), GAMES, speed=1.0) for _ in range(2)}
     assert len(paths) == len(list(tmp_path.iterdir())) == 2

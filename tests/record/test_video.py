@@ -1,10 +1,16 @@
 import errno
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tiny import CPU
 
 from atari_dqn.errors import UserError
+from atari_dqn.evaluation.frozen_agent import load_frozen
+from atari_dqn.record import video_rendering
+from atari_dqn.record.checkpoint_recording import record_checkpoint
+from atari_dqn.record.recording import RecordedGame, Recording, VideoOptions
 from atari_dqn.record.video import mp4_file
 
 
@@ -25,3 +31,25 @@ def test_video_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
         mp4_file(tmp_path / "absent" / "x.mp4", width=128, height=2, metadata={}),
     ):
         pass
+
+
+def test_scene_of_a_game_is_made_when_its_turn_comes(
+    tiny_run: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = VideoOptions(scale=1, overlay=False)
+    agent = load_frozen(tiny_run(), CPU)
+    recording = record_checkpoint(agent, episodes=3, options=options, on_progress=lambda *_: None)
+    steps = [len(game.trace.actions) for game in recording.games]
+    made: list[int] = []
+
+    class Scene(video_rendering._Scene):
+        def __init__(self, recording: Recording, game: RecordedGame, place: int) -> None:
+            super().__init__(recording, game, place)
+            made.append(place)
+
+    monkeypatch.setattr(video_rendering, "_Scene", Scene)
+    by_step: dict[int, int] = {}
+    video_rendering.render(
+        recording, tmp_path / "x.mp4", on_progress=lambda done, _: by_step.setdefault(done, len(made))
+    )
+    assert (by_step[0], by_step[steps[0] + 1], by_step[sum(steps)]) == (1, 2, 3)

@@ -3,7 +3,9 @@ import json
 import shutil
 import signal
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tiny import CPU, run
@@ -15,7 +17,7 @@ from atari_dqn.run.directory import RunDirectory
 from atari_dqn.telemetry.events import Event, Row
 from atari_dqn.train import launch
 from atari_dqn.verify import proof, repetition
-from atari_dqn.verify.differences import first_difference
+from atari_dqn.verify.differences import first_difference, from_own_rows, lost_rows
 from atari_dqn.verify.proof import Verification, check_only, verify_run
 from atari_dqn.verify.records import InexactResume, RecordedState, Records, records_of
 from atari_dqn.verify.repetition import OnProgress, Repetition, repeat_from
@@ -88,6 +90,37 @@ def test_row_that_a_crash_of_the_machine_left_incomplete_is_no_difference(
     monkeypatch.setattr(proof, "repeat_in_fresh_process", repeat_here)
     found = verify_run(tmp_path / "run", checkpoint=None, frames=200, device=CPU, on_progress=quiet)
     assert (found.verdict, found.differences) == ("exact", ())
+
+
+def repetition_of(**rows: list[str]) -> Repetition:
+    return Repetition(states={}, rows=rows, updates=0, returns=(), seconds=0.0)
+
+
+@pytest.mark.parametrize(
+    ("own", "caveats"),
+    [
+        (["10,a"], ["update_log.csv of the run has 1 of 2 rows up to step 29"]),
+        ([], ["update_log.csv of the run has 0 of 2 rows up to step 29"]),
+        (["10,a", "20,b"], []),
+        (["10,a", "20,b", "30,c"], []),
+    ],
+)
+def test_rows_that_a_run_lost_are_a_caveat(own: list[str], caveats: list[str]) -> None:
+    repeated = repetition_of(update_log=["10,a", "20,b", "30,c", "40,d"])
+    found = lost_rows(repeated, {"update_log": own}, until=29)
+    assert [caveat.partition(";")[0] for caveat in found] == caveats
+    assert [*from_own_rows(repeated, {"update_log": own})] == []
+
+
+def test_run_with_lost_rows_is_not_called_exact(whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def with_another_row(*arguments: Any) -> Repetition:
+        found = repeat_here(*arguments)
+        return replace(found, rows={**found.rows, "train_log": [*found.rows["train_log"], "199,of the run"]})
+
+    monkeypatch.setattr(proof, "repeat_in_fresh_process", with_another_row)
+    found = verify_run(whole, checkpoint=None, frames=200, device=CPU, on_progress=quiet)
+    assert found.verdict == "repeats"
+    assert "rows up to step 199; the others are lost, and were not compared" in found.caveats[0]
 
 
 def test_verdict_is_the_last_line_and_lines_are_short(found: Verification) -> None:

@@ -1,0 +1,120 @@
+"""`dqn verify` reads the scores and recordings of a run, and compares its links with its catalog."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tiny import CPU
+
+import atari_dqn as dqn
+from atari_dqn.errors import DamagedError
+from atari_dqn.evaluation.checkpoint_score import evaluate_checkpoint, save_score
+from atari_dqn.evaluation.frozen_agent import load_frozen
+from atari_dqn.record.checkpoint_recording import record_checkpoint
+from atari_dqn.record.recording import VideoOptions, save_recording
+from atari_dqn.verify.proof import check_only
+
+
+@pytest.fixture(scope="module")
+def whole(tiny_run: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run with the checkpoints of steps 150 and 200, a score by `dqn eval` and a recording."""
+    finished = tiny_run("training.total_frames=800", "checkpoint.keep_last=2")
+    path = Path(shutil.copytree(finished, tmp_path_factory.mktemp("results") / "run", symlinks=True))
+    agent = load_frozen(path, CPU)
+    agent.run.evaluations.mkdir()
+    agent.run.videos.mkdir()
+    save_score(agent, evaluate_checkpoint(agent, episodes=2))
+    recording = record_checkpoint(agent, options=VideoOptions(scale=2), on_progress=lambda *_: None)
+    save_recording(recording, agent.run.videos / "step_000000200_run.json")
+    return path
+
+
+@pytest.fixture
+def mine(whole: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(whole, tmp_path / "run", symlinks=True))
+
+
+def score(path: Path) -> Path:
+    (found,) = (path / "evaluations").iterdir()
+    return found
+
+
+def test_scores_and_recordings_are_among_the_checked_files(mine: Path) -> None:
+    with_both = check_only(mine)
+    removed = [score(mine), mine / "videos/step_000000200_run.json"]
+    size = sum(path.stat().st_size for path in removed)
+    for path in removed:
+        path.unlink()
+    without = check_only(mine)
+    assert (with_both.files - without.files, with_both.bytes - without.bytes) == (2, size)
+
+
+def test_score_with_another_mean_is_damaged(mine: Path) -> None:
+    document = json.loads(score(mine).read_text())
+    score(mine).write_text(json.dumps({**document, "mean_return": 99.0}))
+    for read in (check_only, lambda path: dqn.Run(path).scores):
+        with pytest.raises(DamagedError, match=rf"{score(mine).name}: is not what was written"):
+            read(mine)
+
+
+def test_truncated_score_is_damaged(mine: Path) -> None:
+    score(mine).write_bytes(score(mine).read_bytes()[:300])
+    with pytest.raises(DamagedError, match=rf"{score(mine).name}: is not JSON"):
+        check_only(mine)
+
+
+def test_score_of_an_earlier_version_without_a_digest_is_accepted(mine: Path) -> None:
+    document = json.loads(score(mine).read_text())
+    del document["score_sha256"], document["weights_sha256"]
+    score(mine).write_text(json.dumps(document))
+    assert check_only(mine).checkpoints == ("step_000000150", "step_000000200")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda text: text[:300], "is not a recording: it is not JSON"),
+        (lambda text: text.replace('"seed": 1', '"seed": 2'), "is not what was written"),
+        (lambda text: "{}", "is not a recording"),
+    ],
+    ids=["truncated", "edited", "another file"],
+)
+def test_recording_that_is_not_what_was_written_is_damaged(
+    mine: Path, change: Callable[[str], str], words: str
+) -> None:
+    path = mine / "videos/step_000000200_run.json"
+    path.write_text(change(path.read_text()))
+    with pytest.raises(DamagedError, match=rf"step_000000200_run\.json:? {words}"):
+        check_only(mine)
+
+
+def with_link(path: Path, name: str, target: str) -> Path:
+    link = path / "checkpoints" / name
+    link.unlink()
+    link.symlink_to(target)
+    return link
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong", "right"),
+    [
+        ("latest", "step_000000150", "step_000000200"),
+        ("best", "step_000000200", "step_000000150"),
+    ],
+)
+def test_link_to_another_checkpoint_than_the_catalogs_is_named_with_its_remedy(
+    mine: Path, name: str, wrong: str, right: str
+) -> None:
+    link = with_link(mine, name, wrong)
+    with pytest.raises(DamagedError) as found:
+        check_only(mine)
+    expected = f"{link}: points to {wrong}, but by catalog.json it is {right}; mend it with `ln -sfn {right} "
+    assert expected in str(found.value)
+
+
+def test_best_agent_is_that_of_the_catalog_where_the_link_is_wrong(mine: Path) -> None:
+    with_link(mine, "best", "step_000000200")
+    found = dqn.Run(mine).agent("best").frozen
+    assert (found.step, found.choice) == (150, "best")
