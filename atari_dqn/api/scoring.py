@@ -117,7 +117,7 @@ def _observations(spec: Spec, info: GameInfo) -> str:
 def _as_policy(policy: Policy | Act) -> Policy:
     if isinstance(policy, type):
         raise UserError(f"policy: found the class {policy.__name__}, expected an object of it")
-    if callable(getattr(policy, "act", None)):
+    if hasattr(policy, "act"):
         return policy
     if callable(policy):
         return _Stateless(policy)
