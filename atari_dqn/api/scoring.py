@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -114,11 +114,12 @@ def _observations(spec: Spec, info: GameInfo) -> str:
     return f"observations of {spec.env.stack_frames} frames of {'×'.join(map(str, info.frame_shape))}"
 
 
-def _as_policy(policy: Policy | Act) -> Policy:
+def _as_policy(policy: object) -> Policy:
+    """Return an object that acts as it is, and a function as one; `UserError` for what is neither."""
     if isinstance(policy, type):
         raise UserError(f"policy: found the class {policy.__name__}, expected an object of it")
     if hasattr(policy, "act"):
-        return policy
+        return cast("Policy", policy)
     if callable(policy):
         return _Stateless(policy)
     expected = "a function of the observation, or an object with `act(observation, state)`"
