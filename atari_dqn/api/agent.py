@@ -157,7 +157,7 @@ class Agent:
             self.frozen, protocol=protocol, episodes=episodes, envs=envs, on_progress=on_progress
         )
 
-    @torch.no_grad()  # not `inference_mode`, in whose tensors a caller can change nothing
+    @torch.no_grad()  # `inference_mode` would return tensors that a caller cannot change
     def _compute(
         self,
         observation: NDArray[np.uint8],
@@ -174,12 +174,12 @@ class Agent:
         batch, bound = len(frames), self.spec.learner.max_abs_reward
         past = _state(state, batch, network.memory.width, device)
         last_reward = torch.from_numpy(np.clip(_rewards(reward, batch), -bound, bound)).to(device)
-        begins = torch.from_numpy(_begins(is_first, batch)).to(device)
+        first = torch.from_numpy(_first_flags(is_first, batch)).to(device)
         q, memory = network.unroll(
             frames,
-            past.last_action.masked_fill(begins, NO_ACTION)[:, None],
-            last_reward.masked_fill(begins, 0.0)[:, None],
-            past.memory.masked_fill(begins[:, None], 0.0),
+            past.last_action.masked_fill(first, NO_ACTION)[:, None],
+            last_reward.masked_fill(first, 0.0)[:, None],
+            past.memory.masked_fill(first[:, None], 0.0),
         )
         return q[:, 0], memory
 
@@ -233,12 +233,12 @@ def _rewards(reward: float | NDArray[np.floating], batch: int) -> NDArray[np.flo
     return np.broadcast_to(rewards.reshape(-1), batch).copy()
 
 
-def _begins(is_first: bool | NDArray[np.bool_], batch: int) -> NDArray[np.bool_]:
+def _first_flags(is_first: bool | NDArray[np.bool_], batch: int) -> NDArray[np.bool_]:
     """Return for each game whether it begins, bool[B]; `UserError` for another type or number."""
-    begins = np.asarray(is_first)
-    if begins.dtype != np.bool_ or begins.shape not in ((), (batch,)):
+    flags = np.asarray(is_first)
+    if flags.dtype != np.bool_ or flags.shape not in ((), (batch,)):
         raise UserError(
-            f"is_first: found {begins.dtype} of shape {begins.shape}, "
+            f"is_first: found {flags.dtype} of shape {flags.shape}, "
             f"expected True or False, or bool of shape ({batch},)"
         )
-    return np.broadcast_to(begins, batch).copy()
+    return np.broadcast_to(flags, batch).copy()

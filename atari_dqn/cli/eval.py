@@ -128,7 +128,7 @@ def _progress(
 
     kept = open_progress(agent, protocol=name, episodes=episodes)
     if kept.finished:
-        typer.echo(f"{name} protocol: {_games(kept)} kept from before; the others are played", err=True)
+        typer.echo(f"{name} protocol: {_games(kept)} kept from before and not played again", err=True)
     return closing(kept)
 
 
@@ -199,7 +199,7 @@ def _text(agent: FrozenAgent, result: CheckpointScore, saved: SavedScore | None)
         f"           fingerprint {result.protocol.digest()}",
     ]
     if saved:
-        lines.append(f"  kept in  {saved.path}{', as it was before' if saved.kept_before else ''}")
+        lines.append(f"  kept in  {saved.path}{', where it was already' if saved.kept_before else ''}")
     return "\n".join(lines)
 
 

@@ -53,7 +53,7 @@ def verify(
     device: OwnDeviceOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Check every file of a run, and that training from a checkpoint repeats exactly."""
+    """Check the files of a run, and that training from a checkpoint repeats exactly."""
     num_frames = integer("--frames", frames)
     check_device_name(device)
     check_run(run_dir)

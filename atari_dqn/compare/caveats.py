@@ -54,21 +54,21 @@ def merged(caveats: Iterable[Caveat], num_groups: int) -> Iterator[str]:
     groups: dict[str, list[Caveat]] = defaultdict(list)
     for caveat in dict.fromkeys(caveats):
         groups[caveat.text if caveat.game and caveat.method else str(caveat)].append(caveat)
-    for text, those in groups.items():
-        if len(those) == 1:
-            yield str(those[0])
-        elif len(those) == num_groups:
+    for text, sharing in groups.items():
+        if len(sharing) == 1:
+            yield str(sharing[0])
+        elif len(sharing) == num_groups:
             yield f"all groups: {text}"
         else:
-            yield f"{_subjects(those)}: {text}"
+            yield f"{_subjects(sharing)}: {text}"
 
 
 def _subjects(caveats: Sequence[Caveat]) -> str:
-    """List groups by game: `pong dqn, c51; breakout dqn`."""
+    """List groups by game: `pong dqn · c51; breakout dqn`. A label may contain commas."""
     by_game: dict[str, list[str]] = defaultdict(list)
     for caveat in caveats:
         by_game[caveat.game].append(caveat.method)
-    return "; ".join(f"{game} {', '.join(methods)}" for game, methods in by_game.items())
+    return "; ".join(f"{game} {' · '.join(methods)}" for game, methods in by_game.items())
 
 
 def warnings_of(

@@ -98,9 +98,14 @@ class Comparison:
         return tuple(map(str, self.separate_caveats))
 
     @property
+    def merged_caveats(self) -> tuple[str, ...]:
+        """The caveats of the scores; one that several groups share is a line with their names."""
+        return tuple(merged(self.separate_caveats, len(self.results)))
+
+    @property
     def caveats(self) -> tuple[str, ...]:
-        """The paths that are left out, and the caveats of the scores; a line for those that groups share."""
-        return (*map(str, self.left_out), *merged(self.separate_caveats, len(self.results)))
+        """The paths that are left out, and the merged caveats."""
+        return (*map(str, self.left_out), *self.merged_caveats)
 
     @property
     def games(self) -> list[str]:

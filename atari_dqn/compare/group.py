@@ -146,7 +146,7 @@ def _version_notes(versions: Sequence[Mapping[str, str]]) -> Iterator[str]:
     }
     differing = [f"{name} {' | '.join(found)}" for name, found in by_name.items() if len(found) > 1]
     if differing:
-        yield f"its runs were made by different versions ({', '.join(differing)})"
+        yield f"runs were made by different versions ({', '.join(differing)})"
 
 
 def _labels(first_runs: Mapping[Identity, Run]) -> dict[Identity, str]:

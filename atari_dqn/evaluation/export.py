@@ -9,6 +9,7 @@ import msgspec
 import torch
 from msgspec import Struct
 
+from atari_dqn.errors import DamagedError
 from atari_dqn.evaluation.frozen_agent import FrozenAgent
 from atari_dqn.evaluation.weights import weights_data
 from atari_dqn.files.atomic import is_file, json_document
@@ -48,7 +49,7 @@ def archive_of(agent: FrozenAgent) -> Archive:
     found = read_archive(agent.source) if is_archive(agent.source) else _archive_of_run(agent)
     parts = {**found.parts, SCORES: json_document(msgspec.to_builtins(scores_of(agent.source)))}
     video = newest_video(agent)
-    if video is not None and oversized_video(agent) is None:
+    if video is not None and not _is_oversized(video):
         parts = {name: data for name, data in parts.items() if not name.startswith(_VIDEOS)}
         parts[f"{_VIDEOS}{video.name}"] = read_run_file(video, most_bytes=MOST_VIDEO_BYTES)
     return Archive(path=found.path, agent=found.agent, parts=parts)
@@ -70,10 +71,13 @@ def newest_first(paths: Sequence[Path]) -> list[Path]:
 
 
 def _shows(agent: FrozenAgent, recording: Path) -> bool:
-    """Return whether a recording is of an agent's weights; True if there is none."""
+    """Return whether a recording is of an agent's weights; True if there is none, False if it is damaged."""
     if not is_file(recording):
         return True
-    found = checked(recording, read_json(recording, most_bytes=_MOST_RECORDING_BYTES), _Recording)
+    try:
+        found = checked(recording, read_json(recording, most_bytes=_MOST_RECORDING_BYTES), _Recording)
+    except DamagedError:  # which `dqn verify` reports
+        return False
     weights_sha256, step = found.source.weights_sha256, found.source.step
     return agent.has_weights(weights_sha256, game=found.game, seed=found.seed, step=step)
 
@@ -81,7 +85,11 @@ def _shows(agent: FrozenAgent, recording: Path) -> bool:
 def oversized_video(agent: FrozenAgent) -> Path | None:
     """Return the newest video if it is too large for an archive, which then has none or an earlier one."""
     video = newest_video(agent)
-    return video if video is not None and video.stat().st_size > MOST_VIDEO_BYTES else None
+    return video if video is not None and _is_oversized(video) else None
+
+
+def _is_oversized(video: Path) -> bool:
+    return video.stat().st_size > MOST_VIDEO_BYTES
 
 
 def _archive_of_run(agent: FrozenAgent) -> Archive:

@@ -108,8 +108,14 @@ def _located(path: Path) -> tuple[RunDirectory, Path]:
     A kill after the catalog was written, or a partial copy of the run, leaves a link to another one.
     """
     run, checkpoint = locate(path)
-    scored = best_first(read_catalog(run.checkpoints)) if _is_best(path) else []
-    return run, run.checkpoints / scored[0].path if scored else checkpoint
+    if not _is_best(path):
+        return run, checkpoint
+    try:
+        scored = best_first(read_catalog(run.checkpoints))
+    except DamagedError:  # which `dqn verify` and a resume report; the link is whole
+        scored = []
+    best = run.checkpoints / scored[0].path if scored else checkpoint
+    return run, best if is_file(best / MANIFEST) else checkpoint
 
 
 def _finite(agent: FrozenAgent) -> FrozenAgent:

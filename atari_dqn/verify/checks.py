@@ -23,7 +23,7 @@ from atari_dqn.run.checkpoint.store import CheckpointStore
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.recorded_scores import check_score
 from atari_dqn.run.scores import EvaluationScore
-from atari_dqn.train.resumption import check_records, resume_command
+from atari_dqn.train.resumption import check_records, resume_command, suggesting_intact_checkpoint
 from atari_dqn.train.summary import sealed_summary
 
 
@@ -39,20 +39,27 @@ class CheckedFiles:
 def check_run(run: RunDirectory) -> CheckedFiles:
     """Check the files of a run; raise `DamagedError` for the first damaged one."""
     store = CheckpointStore(run.checkpoints)
-    refuse_lost_catalog(store)
-    refuse_empty_store(run)
-    manifests = {path.name: _checked(run, path) for path in checkpoint_directories(store.folder)}
-    _check_catalog(store, manifests)
-    _check_links(store, manifests)
+    with suggesting_intact_checkpoint(run):
+        manifests = _checked_state(run, store)
     if run.summary.exists():  # a kill leaves links that the next resume mends
         _check_targets(store)
-    _check_summary(run, manifests)
     results = _checked_results(run)
     sizes = [entry["bytes"] for manifest in manifests.values() for entry in manifest["files"].values()]
     other_sizes = [*run.file_sizes(), *(path.stat().st_size for path in results)]
     return CheckedFiles(
         checkpoints=tuple(manifests), files=len(sizes) + len(other_sizes), bytes=sum([*sizes, *other_sizes])
     )
+
+
+def _checked_state(run: RunDirectory, store: CheckpointStore) -> dict[str, dict[str, Any]]:
+    """Check the files that a resume needs, and return the manifests of the checkpoints."""
+    refuse_lost_catalog(store)
+    refuse_empty_store(run)
+    manifests = {path.name: _checked(run, path) for path in checkpoint_directories(store.folder)}
+    _check_catalog(store, manifests)
+    _check_links(store, manifests)
+    _check_summary(run, manifests)
+    return manifests
 
 
 def _checked(run: RunDirectory, checkpoint: Path) -> dict[str, Any]:
@@ -107,10 +114,13 @@ def _checked_results(run: RunDirectory) -> list[Path]:
     """Check the scores of `dqn eval` and the recordings of a run, and return their paths."""
     scores = sorted(run.evaluations.glob("step_*.json"))
     recordings = sorted(run.videos.glob("step_*.json"))
-    for path in scores:
-        check_score(path)
-    for path in recordings:
-        _check_recording(path)
+    try:
+        for path in scores:
+            check_score(path)
+        for path in recordings:
+            _check_recording(path)
+    except DamagedError as error:
+        raise DamagedError(f"{error}\nmove it away: the run itself is whole") from error
     return [*scores, *recordings]
 
 

@@ -22,7 +22,6 @@ from atari_dqn.train.resumption import (
     recorded_spec,
     resume_command,
     resume_point,
-    suggesting_intact_checkpoint,
 )
 from atari_dqn.verify.checks import CheckedFiles, check_run
 from atari_dqn.verify.differences import between, explained, from_own_rows, from_recorded, lost_rows
@@ -86,10 +85,10 @@ class Verification:
 
 
 def check_only(path: Path) -> CheckedFiles:
-    """Check every file of a run; `DamagedError` names the first damaged file and an undamaged checkpoint."""
+    """Check the files of a run; `DamagedError` names the first damaged file and an undamaged checkpoint."""
     refuse_imported(path)
     run = RunDirectory.open(path)
-    with run.locked_for_reading(), suggesting_intact_checkpoint(run):
+    with run.locked_for_reading():
         return check_run(run)
 
 
@@ -101,7 +100,7 @@ def verify_run(
     device: torch.device,
     on_progress: OnProgress,
 ) -> Verification:
-    """Check every file of a run, then repeat `frames` of it twice from a checkpoint, and compare.
+    """Check the files of a run, then repeat `frames` of it twice from a checkpoint, and compare.
 
     By default it starts from a checkpoint after which the run recorded something, and repeats 10,000 frames
     plus those before learning begins, but never more than the run has. The run directory is not changed.
@@ -111,8 +110,7 @@ def verify_run(
     run = RunDirectory.open(path)
     with run.locked_for_reading():
         on_progress("checking files", 0, 1)
-        with suggesting_intact_checkpoint(run):
-            checked = check_run(run)
+        checked = check_run(run)
         records, spec = records_of(run), recorded_spec(run).spec
         steps = frames_to_steps(frames or _FRAMES, frame_skip=spec.env.frame_skip)
         point = _start_point(run, records, checkpoint, steps)

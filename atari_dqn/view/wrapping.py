@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import textwrap
 from collections.abc import Sequence
 from typing import Any, TextIO
@@ -13,6 +14,9 @@ MOST_REPORTS = 4
 """The number of reports that a view shows below its table."""
 _MOST_REPORT_LINES = 8
 _INDENT = "  "
+_COMMAND = re.compile(r"`[^`\n]*`")
+_HELD = "\0"
+"""A space at which no line is broken; printable text has no such character."""
 
 
 def wrapped_lines(text: str, columns: int) -> list[str]:
@@ -27,12 +31,14 @@ def wrapped_lines(text: str, columns: int) -> list[str]:
 def lines_at_words(text: str, columns: int) -> list[str]:
     """Break a text at words alone, after escaping control characters.
 
-    A longer word, such as a path, stays whole, so that it can be copied: the terminal breaks it.
+    A longer word, such as a path, and a command in backquotes stay whole, so that they can be copied: the
+    terminal breaks them.
     """
     options: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
+    held = _COMMAND.sub(lambda command: command[0].replace(" ", _HELD), printable_lines(text))
     return [
-        part
-        for line in printable_lines(text).split("\n")
+        part.replace(_HELD, " ")
+        for line in held.split("\n")
         for part in textwrap.wrap(line, columns, subsequent_indent=_INDENT, **options) or [""]
     ]
 

@@ -33,3 +33,8 @@ def test_a_message_in_a_pipe_is_one_line() -> None:
 def test_a_word_longer_than_a_line_stays_whole() -> None:
     path = "/a-long/path-that-is/longer-than/a-line"
     assert lines_at_words(f"no file {path} is here", 20) == ["no file", f"  {path}", "  is here"]
+
+
+def test_a_command_in_backquotes_stays_whole() -> None:
+    lines = lines_at_words("mend it with `ln -sfn step /some/path` now", 20)
+    assert lines == ["mend it with", "  `ln -sfn step /some/path`", "  now"]

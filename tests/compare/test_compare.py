@@ -459,7 +459,7 @@ def test_protocols_in_one_table_are_warned_of_field_by_field(seeds: list[Path], 
 
 def test_versions_in_one_group_are_warned_of(seeds: list[Path], tmp_path: Path):
     other = make_run(tmp_path / "other", [0.0] * 4, overrides=["seed=4"], versions={"torch": "2.11.0"})
-    words = "its runs were made by different versions (atari_dqn 0.1.0 | unknown, torch 2.11.0 | 2.13.0)"
+    words = "runs were made by different versions (atari_dqn 0.1.0 | unknown, torch 2.11.0 | 2.13.0)"
     assert warned(compared(*seeds, other), words)
 
 

@@ -14,7 +14,7 @@ def lines(*caveats: Caveat, num_groups: int = 9) -> list[str]:
 def test_groups_with_the_same_caveat_are_listed_by_game() -> None:
     groups = [("pong", "dqn"), ("breakout", "dqn"), ("pong", "c51")]
     shared = [Caveat("n = 1", game=game, method=method) for game, method in groups]
-    assert lines(*shared) == ["pong dqn, c51; breakout dqn: n = 1"]
+    assert lines(*shared) == ["pong dqn · c51; breakout dqn: n = 1"]
 
 
 def test_a_caveat_of_every_group_names_none() -> None:

@@ -113,7 +113,7 @@ def test_score_that_is_measured_again_is_kept_once(mine: Path, capsys: pytest.Ca
     assert capsys.readouterr().out.endswith(f"\n  kept in  {path}\n")
     before = path.read_bytes()
     assert dqn("eval", str(mine), "--episodes", "2") == 0
-    assert capsys.readouterr().out.endswith(f"\n  kept in  {path}, as it was before\n")
+    assert capsys.readouterr().out.endswith(f"\n  kept in  {path}, where it was already\n")
     assert [each.read_bytes() for each in (mine / "evaluations").iterdir()] == [before]
 
 

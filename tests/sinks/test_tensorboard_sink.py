@@ -54,13 +54,11 @@ def test_an_evaluation_after_the_checkpoint_of_its_frame_is_there_once(
     assert frames(run, "train/episode_return") == [40]
 
 
-def test_a_light_evaluation_that_a_checkpoint_does_not_wait_for_is_there_once(
-    target: Callable[[], Target],
-) -> None:
-    run, light = target(), evaluation("light", 8)
-    handle(run, notice("checkpoint", 10), *light)
-    handle(run, notice("resumed", 10), *light)
-    assert frames(run, "eval/light/mean_return") == [32]
+def test_an_evaluation_that_an_inexact_resume_replaces_is_written_too(target: Callable[[], Target]) -> None:
+    run, played = target(), evaluation("full", 10)
+    handle(run, notice("checkpoint", 10), *played)
+    handle(run, notice("resumed", 10), notice("inexact", 10), *played)
+    assert frames(run, "eval/full/mean_return") == [40, 40]
 
 
 def test_rows_after_the_checkpoint_are_hidden_and_written_again(target: Callable[[], Target]) -> None:

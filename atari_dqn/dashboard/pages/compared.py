@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 from nicegui import ui
 
-from atari_dqn.compare.caveats import merged
 from atari_dqn.compare.comparison import Comparison, GroupResult, LeftOut, compare_readable
 from atari_dqn.compare.output.learning_curves import group_curves, published_curves
 from atari_dqn.compare.reference.studies import DEFAULT_HUMAN_TABLE
@@ -43,7 +42,7 @@ def _reason(left_out: LeftOut) -> str:
 def caveat_list(comparison: Comparison) -> None:
     """List the caveats of the scores; what several groups share is one line."""
     with ui.column().classes("gap-1 caveats"):
-        for caveat in merged(comparison.separate_caveats, len(comparison.results)):
+        for caveat in comparison.merged_caveats:
             ui.label(f"▲ {caveat}").classes("text-sm text-amber-700 dark:text-amber-400")
 
 

@@ -23,7 +23,10 @@ from atari_dqn.files.documents import MOST_INT, checked, read_json, read_run_fil
 from atari_dqn.telemetry.events import Row
 
 Place = tuple[int, int]
-"""The place of a row in its table: its agent step, and its number, from 1, among the rows of this step."""
+"""The place of a row in its table: its agent step, and its number, from 1, among the rows of this step.
+
+Rows are counted from 1 in each process: no checkpoint lies between two rows of one table and step.
+"""
 _BEFORE_EVERY_ROW: Place = (-1, 0)
 
 

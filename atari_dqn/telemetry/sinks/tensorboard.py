@@ -20,9 +20,9 @@ STATE = "sent.json"
 class TensorBoardSink:
     """Writes event files into the folder `tensorboard/` of the run.
 
-    After a resume TensorBoard hides the earlier events of later frames, which are written again. Evaluations
-    of a checkpoint's own frame, or of an earlier one, may be logged after the checkpoint; they are not
-    hidden, and are not written a second time.
+    After a resume TensorBoard hides the earlier events of later frames, which are written again. An
+    evaluation of a checkpoint's own frame may be logged after the checkpoint; it is not hidden, and an exact
+    resume does not write it a second time; after an inexact one both are there.
     """
 
     def __init__(self, target: Target) -> None:
@@ -73,6 +73,8 @@ class TensorBoardSink:
             self._writer.add_scalar(name, value, env_frames)
 
     def _notice(self, notice: Notice) -> None:
+        if notice.kind == "inexact":  # comes before the first row of a resume
+            self._sent.rewind(notice.step)
         self._writer.add_text(f"notice/{notice.kind}", notice.message, notice.env_frames)
         games = distributions(notice) if self._evaluation_is_new else {}  # its row came just before
         for name, values in games.items():
