@@ -102,7 +102,7 @@ def sortable_columns(
 ) -> list[dict[str, Any]]:
     """Create the columns of a table; those of `numeric` are sorted by the entries of `sort_keys`.
 
-    `in_one_line`: the columns whose text is never broken.
+    `in_one_line`: the columns whose text is not broken on a wide page.
     """
     columns: list[dict[str, Any]] = [
         {"name": title, "label": title, "field": title, "align": "left", "sortable": True} for title in titles
@@ -110,7 +110,7 @@ def sortable_columns(
     columns[0]["classes"] = "wrap-anywhere min-w-40"  # long names of runs
     for column in columns:
         if column["name"] in in_one_line:
-            column["classes"] = column["headerClasses"] = "whitespace-nowrap"
+            column["classes"] = column["headerClasses"] = "lg:whitespace-nowrap"
         if column["name"] in numeric:
             key = _sort_key(column["name"])
             column[":sort"] = f"(a, b, rowA, rowB) => rowA['{key}'] - rowB['{key}']"
