@@ -64,7 +64,7 @@ def test_its_files_are_intact(old: Path) -> None:
 @pytest.mark.slow
 def test_its_files_are_intact_and_it_repeats(command_server: CommandServer, old: Path) -> None:
     text = output_of(command_server, "verify", old)
-    assert "1 checkpoint, 25 files" in text
+    assert "1 checkpoint, 26 files" in text
     assert "began with 0.1.0" in text
 
 
