@@ -13,10 +13,6 @@ import pytest
 from tiny import CPU
 
 from atari_dqn.errors import DamagedError
-from atari_dqn.evaluation.checkpoint_score import evaluate_checkpoint, save_score
-from atari_dqn.evaluation.frozen_agent import load_frozen
-from atari_dqn.record.checkpoint_recording import record_checkpoint
-from atari_dqn.record.recording import VideoOptions, save_recording
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.train import launch
 from atari_dqn.verify.proof import check_only
@@ -76,20 +72,6 @@ def hostile(victim: Victim) -> bytes:
 MUTATIONS: tuple[Mutation, ...] = (truncated, flipped, missing, swapped, hostile)
 BY_CHANCE: tuple[Mutation, ...] = (truncated, flipped)
 """Those that differ with the seed."""
-
-
-@pytest.fixture(scope="module")
-def whole(tiny_run: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A complete run with two checkpoints, a score by `dqn eval` and a recording."""
-    finished = tiny_run("training.total_frames=800", "checkpoint.keep_last=2")
-    path = Path(shutil.copytree(finished, tmp_path_factory.mktemp("whole") / "run", symlinks=True))
-    agent = load_frozen(path, CPU)
-    agent.run.evaluations.mkdir()
-    agent.run.videos.mkdir()
-    save_score(agent, evaluate_checkpoint(agent, episodes=2))
-    recording = record_checkpoint(agent, options=VideoOptions(scale=2), on_progress=lambda *_: None)
-    save_recording(recording, agent.run.videos / "step_000000200_run.json")
-    return path
 
 
 @pytest.fixture
