@@ -15,7 +15,7 @@ from atari_dqn.api.arguments import check_count
 from atari_dqn.api.specs import Overrides, SpecLike, complete_spec
 from atari_dqn.envs.games import game_info
 from atari_dqn.errors import UserError
-from atari_dqn.evaluation.checkpoint_score import CheckpointScore, at_least_one, checkpoint_score
+from atari_dqn.evaluation.checkpoint_score import CheckpointScore, checkpoint_score
 from atari_dqn.evaluation.evaluate import play_games
 from atari_dqn.evaluation.outputs import MakeOutputs, make_outputs
 from atari_dqn.evaluation.policies import Policy, PolicyOutputs
@@ -65,7 +65,7 @@ def evaluate(
     played = play_games(
         make,
         replace(complete, system=in_process),
-        episodes=at_least_one("episodes", episodes, complete.evaluation.full_episodes),
+        episodes=complete.evaluation.full_episodes if episodes is None else episodes,
         on_progress=on_progress,
     )
     return checkpoint_score(complete, protocol, played, checkpoint=choice, info=info)

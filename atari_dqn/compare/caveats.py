@@ -157,10 +157,10 @@ def _notes(about: str, shared: SharedGames) -> Iterator[Caveat]:
 
 
 def _group_warnings(group: Group, last: GroupScore, best: GroupScore) -> Iterator[Caveat]:
-    yield from (_about(group, text) for text in (*group.notes, *_scored(group, last, best)))
+    yield from (_about(group, text) for text in (*group.notes, *_remarks(group, last, best)))
 
 
-def _scored(group: Group, last: GroupScore, best: GroupScore) -> Iterator[str]:
+def _remarks(group: Group, last: GroupScore, best: GroupScore) -> Iterator[str]:
     """Yield the remarks on the scores of a group."""
     yield from (f"seed {seed} {reason}; it is not in the scores" for seed, reason in last.absent.items())
     for seed, reason in best.absent.items():

@@ -71,7 +71,7 @@ def open_progress(
     spec = with_protocol(agent.spec, protocol)
     recorded_protocol = score_protocol(
         spec,
-        episodes=at_least_one("episodes", episodes, spec.evaluation.full_episodes),
+        episodes=spec.evaluation.full_episodes if episodes is None else episodes,
         checkpoint=agent.choice,
         rom_md5=agent.info.rom_md5,
     )
@@ -95,28 +95,21 @@ def evaluate_checkpoint(
     The episodes are the same as in evaluations during training: the first `episodes` of an infinite sequence,
     by default as many as in full evaluations of the run. `envs`: the number of environments played in
     parallel, which affects the time only. Games in `progress` are not played again, and new games are added
-    to it. Raise `UserError` for `episodes` or `envs` below 1.
+    to it. `episodes` and `envs` are at least 1.
     """
     spec = with_protocol(agent.spec, protocol)
-    envs = at_least_one("envs", envs, spec.system.evaluation_envs)
+    envs = spec.system.evaluation_envs if envs is None else envs
     spec = replace(spec, system=replace(spec.system, evaluation_envs=envs))
     played = evaluate(
         agent.network,
         spec,
-        episodes=at_least_one("episodes", episodes, spec.evaluation.full_episodes),
+        episodes=spec.evaluation.full_episodes if episodes is None else episodes,
         finished=dict(progress.finished) if progress else None,
         on_finished=progress.add if progress else None,
         on_progress=on_progress,
         stop=stop,
     )
     return checkpoint_score(spec, protocol, played, checkpoint=agent.choice, info=agent.info)
-
-
-def at_least_one(name: str, given: int | None, default: int) -> int:
-    """Return a given number, or the default without one; `UserError` with its name if it is below 1."""
-    if given is not None and given < 1:
-        raise UserError(f"{name}: found {given}, expected at least 1")
-    return default if given is None else given
 
 
 def checkpoint_score(

@@ -6,7 +6,8 @@ import os
 import re
 import textwrap
 from collections.abc import Sequence
-from typing import Any, TextIO
+from functools import partial
+from typing import TextIO
 
 from atari_dqn.formatting import printable_lines
 
@@ -21,11 +22,7 @@ _HELD = "\0"
 
 def wrapped_lines(text: str, columns: int) -> list[str]:
     """Break a text at words, and words longer than a line anywhere, after escaping control characters."""
-    return [
-        part
-        for line in printable_lines(text).split("\n")
-        for part in textwrap.wrap(line, columns, subsequent_indent=_INDENT, break_on_hyphens=False) or [""]
-    ]
+    return _broken(printable_lines(text), columns, break_long_words=True)
 
 
 def lines_at_words(text: str, columns: int) -> list[str]:
@@ -34,13 +31,15 @@ def lines_at_words(text: str, columns: int) -> list[str]:
     A longer word, such as a path, and a command in backquotes stay whole, so that they can be copied: the
     terminal breaks them.
     """
-    options: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
     held = _COMMAND.sub(lambda command: command[0].replace(" ", _HELD), printable_lines(text))
-    return [
-        part.replace(_HELD, " ")
-        for line in held.split("\n")
-        for part in textwrap.wrap(line, columns, subsequent_indent=_INDENT, **options) or [""]
-    ]
+    return [line.replace(_HELD, " ") for line in _broken(held, columns, break_long_words=False)]
+
+
+def _broken(text: str, columns: int, *, break_long_words: bool) -> list[str]:
+    wrap = partial(
+        textwrap.wrap, subsequent_indent=_INDENT, break_on_hyphens=False, break_long_words=break_long_words
+    )
+    return [part for line in text.split("\n") for part in wrap(line, columns) or [""]]
 
 
 def terminal_columns(stream: TextIO | None) -> int:

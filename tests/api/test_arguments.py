@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tiny import TINY_CATCH, run
+from tiny import TINY_CATCH
 
 import atari_dqn as dqn
 from atari_dqn.errors import UserError
@@ -15,20 +15,13 @@ from atari_dqn.spec.loader import load_spec
 SPEC = load_spec(TINY_CATCH).spec
 
 
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("runs") / "run"
-    run(path)
-    return path
-
-
-def refused(message: str) -> Any:
-    return pytest.raises(UserError, match=f"^{re.escape(message)}")
+def begins(message: str) -> str:
+    return f"^{re.escape(message)}"
 
 
 @pytest.mark.parametrize(("wrong", "kind"), [(SPEC, "an object of type Spec"), (None, "None"), (3, "an ob")])
 def test_training_takes_the_name_of_a_spec_or_a_file(wrong: Any, kind: str, tmp_path: Path) -> None:
-    with refused(f"spec: found {kind}"):
+    with pytest.raises(UserError, match=begins(f"spec: found {kind}")):
         dqn.train(wrong, run_dir=tmp_path / "run")
 
 
@@ -38,19 +31,21 @@ def test_training_names_the_file_of_a_run_s_spec(tmp_path: Path) -> None:
 
 
 def test_directory_of_a_new_run_is_a_path() -> None:
-    with refused("run_dir: found an object of type int, expected a path"):
+    with pytest.raises(UserError, match=begins("run_dir: found an object of type int, expected a path")):
         dqn.train(TINY_CATCH, run_dir=3)
 
 
 def test_environment_takes_no_agent(trained: Path) -> None:
     expected = "the name of a shipped spec, a file, or the `spec` of an agent or a run"
-    with refused(f"spec: found an object of type Agent, expected {expected}"):
+    with pytest.raises(UserError, match=begins(f"spec: found an object of type Agent, expected {expected}")):
         dqn.make_env(dqn.load(trained))
 
 
 @pytest.mark.parametrize("open_it", [dqn.load, dqn.Run])
 def test_run_is_opened_by_its_path(open_it: Any, trained: Path) -> None:
-    with refused("path: found an object of type Run, expected the path of a run"):
+    with pytest.raises(
+        UserError, match=begins("path: found an object of type Run, expected the path of a run")
+    ):
         open_it(dqn.Run(trained))
 
 
@@ -65,7 +60,7 @@ def test_run_is_opened_by_its_path(open_it: Any, trained: Path) -> None:
     ],
 )
 def test_number_of_games_is_a_whole_number(trained: Path, name: str, value: Any, message: str) -> None:
-    with refused(f"{name}: {message}"):
+    with pytest.raises(UserError, match=begins(f"{name}: {message}")):
         dqn.load(trained).evaluate(**{name: value})
 
 
@@ -76,13 +71,16 @@ def test_number_of_numpy_is_a_number_of_games(trained: Path) -> None:
 
 @pytest.mark.parametrize("runs", [[], ()])
 def test_comparison_of_no_run_is_refused(runs: Any) -> None:
-    with refused("runs: found an empty list, expected at least one: a run, or the path of a run,"):
+    with pytest.raises(
+        UserError,
+        match=begins("runs: found an empty list, expected at least one: a run, or the path of a run,"),
+    ):
         dqn.compare(runs)
 
 
 @pytest.mark.parametrize(("runs", "kind"), [(None, "None"), ([7], "an object of type int")])
 def test_comparison_takes_runs_and_paths(runs: Any, kind: str) -> None:
-    with refused(f"runs: found {kind}, expected a run, or the path of a run,"):
+    with pytest.raises(UserError, match=begins(f"runs: found {kind}, expected a run, or the path of a run,")):
         dqn.compare(runs)
 
 
@@ -96,7 +94,7 @@ def test_comparison_takes_runs_and_paths(runs: Any, kind: str) -> None:
     ],
 )
 def test_number_that_a_comparison_cannot_use_is_refused(trained: Path, options: Any, message: str) -> None:
-    with refused(message):
+    with pytest.raises(UserError, match=begins(message)):
         dqn.compare(trained, **options)
 
 

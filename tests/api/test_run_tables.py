@@ -20,13 +20,6 @@ from atari_dqn.telemetry.events import Event, Progress, Row
 FEW = {"training.total_frames": 80, "replay.prefill_steps": 10}
 
 
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("runs") / "run"
-    run(path)
-    return path
-
-
 def test_tables_have_the_numbers_of_the_files(trained: Path) -> None:
     tables = dqn.Run(trained).tables
     assert tables.keys() == TABLES.keys()
