@@ -104,8 +104,6 @@ class Allowed(NamedTuple):
 
 ALLOWED = (
     Allowed("tests/test_vocabulary.py", "*", "", "the table itself"),
-    Allowed("*.cpp", "cells?", "", "names of the compiled sources: indices of a replay buffer"),
-    Allowed("atari_dqn/fast/cpu/*.py", "cells?", r"(find|draw)_cells", "functions of the compiled libraries"),
     Allowed("*.cpp", "lanes?", "", "lanes of SIMD registers"),
     Allowed("atari_dqn/spec/history.py", "*", "", "former names of keys, which old specs hold"),
     Allowed("tests/spec/test_history.py", "*", "", "former names of keys, which old specs hold"),

@@ -1,4 +1,4 @@
-// The units of a library, chosen by number.
+// Selects one of a library's units by number.
 #pragma once
 
 #include "threads.hpp"
@@ -11,10 +11,10 @@
 #define HAS_BF16 0
 #endif
 
-// The units by number, as Python names them.
+// The units, in the order of UNITS in library.py.
 enum Unit { kVectorsFp32, kVectorsBf16, kTilesBf16 };
 
-// Calls `run` with the unit of that number.
+// Calls `run` with the unit of the given number.
 template <class Run>
 void with_unit(int unit, Run run) {
     if (unit == kVectorsFp32) run(Vectors<Fp32>());

@@ -1,17 +1,17 @@
-// The two formats that layers compute in, and how their matrices are laid out for products.
+// The two number formats of layers, fp32 and bf16, and the packing of their matrices for products.
 //
-// A product goes along its sum word by word. A word is 32 bits: one fp32 value, or two bf16 values that follow
-// each other along the sum. A panel holds as many columns as a vector has numbers: row after row, a word of each.
+// A product is accumulated word by word. A word has 32 bits: one fp32 value, or two bf16 values that are adjacent
+// along the summed dimension. A panel has as many columns as a vector has elements, stored as [words, kLanes].
 #pragma once
 
 #include <algorithm>
 
 #include "vector.hpp"
 
-using word = float;  // its bits; only copied, or multiplied by Format::add_product
+using word = float;  // opaque bits: only copied, or passed to Format::add_product
 
-// A vector of one word, which may be two bf16 values at an address that is no multiple of 4.
-ALWAYS_INLINE vec repeated(const word* at) {
+// Broadcasts a word, which may be two bf16 values at an address that is not a multiple of 4.
+ALWAYS_INLINE vec broadcast(const word* at) {
     word one;
     std::memcpy(&one, at, sizeof one);
     return splat(one);
@@ -23,36 +23,38 @@ struct Fp32 {
 
     static ALWAYS_INLINE vec add_product(vec a, vec b, vec sum) { return multiply_add(a, b, sum); }
 
-    static value of(std::uint8_t x) { return x; }
-    static value of(float x) { return x; }
+    static value from(std::uint8_t x) { return x; }
+    static value from(float x) { return x; }
     static bool is_positive_or_nan(value x) { return !(x <= 0); }
 
     static ALWAYS_INLINE void load(const value* from, vec& first, vec& second) {
         first = ::load(from);
-        second = ::load(from + kSide);
+        second = ::load(from + kLanes);
     }
     static ALWAYS_INLINE void store(value* to, vec first, vec second) {
         ::store(to, first);
-        ::store(to + kSide, second);
+        ::store(to + kLanes, second);
     }
-    static void store_some(value* to, size_t count, vec x) { std::memcpy(to, &x, count * sizeof *to); }
+    static void store_partial(value* to, size_t count, vec x) { std::memcpy(to, &x, count * sizeof *to); }
 
-    // A block of `from` where `at` is positive or NaN; else 0.
-    static void keep_where_positive(const value* at, const value* from, value* to) {
-        for (size_t i = 0; i < kBlock; i += kSide) ::store(to + i, ::load(at + i) <= vec{} ? vec{} : ::load(from + i));
+    // Copies a block of `from` where `at` is positive or NaN, and sets the rest to 0.
+    static void select_where_positive(const value* at, const value* from, value* to) {
+        for (size_t i = 0; i < kBlock; i += kLanes)
+            ::store(to + i, ::load(at + i) <= vec{} ? vec{} : ::load(from + i));
     }
-    // A block of columns of the rows that a word holds, here one: a row of one panel, and `apart` words on, of the next.
-    static ALWAYS_INLINE void place(const value* row, const value*, word* to, size_t apart) {
+    // Packs a block of columns of the rows of one word, here one row, into two panels `panel_stride` words apart.
+    static ALWAYS_INLINE void pack(const value* row, const value*, word* to, size_t panel_stride) {
         ::store(to, ::load(row));
-        ::store(to + apart, ::load(row + kSide));
+        ::store(to + panel_stride, ::load(row + kLanes));
     }
 };
 
-// What is done with sums before they are stored: a block of biases is added, and a ReLU follows or none.
+// The epilogue of a product: adds a block of biases and optionally applies a ReLU before sums are stored.
 template <class Format>
-class Finish {
+class Epilogue {
   public:
-    Finish(const float* bias, bool relu) : first_bias_(load(bias)), second_bias_(load(bias + kSide)), relu_(relu) {}
+    Epilogue(const float* bias, bool relu)
+        : first_bias_(load(bias)), second_bias_(load(bias + kLanes)), relu_(relu) {}
 
     ALWAYS_INLINE void store(vec first, vec second, typename Format::value* to) const {
         first += first_bias_, second += second_bias_;
@@ -65,53 +67,55 @@ class Finish {
     bool relu_;
 };
 
-// An upstream gradient where a ReLU let `output` through; all of it if that is null.
+// The backward pass of a ReLU: passes the upstream gradient where `output` is positive, NaN or absent (null).
 template <class Format>
-void keep(const typename Format::value* output, const typename Format::value* upstream, size_t values,
-          typename Format::value* to) {
+void relu_backward(const typename Format::value* output, const typename Format::value* upstream, size_t values,
+                   typename Format::value* to) {
     if (!output) {
         std::memcpy(to, upstream, values * sizeof *to);
         return;
     }
     size_t at = 0;
-    for (; at + kBlock <= values; at += kBlock) Format::keep_where_positive(output + at, upstream + at, to + at);
-    for (; at < values; ++at) to[at] = Format::is_positive_or_nan(output[at]) ? upstream[at] : typename Format::value(0);
+    for (; at + kBlock <= values; at += kBlock) Format::select_where_positive(output + at, upstream + at, to + at);
+    for (; at < values; ++at)
+        to[at] = Format::is_positive_or_nan(output[at]) ? upstream[at] : typename Format::value(0);
 }
 
-// The transpose of as many rows of words as a vector has numbers.
-ALWAYS_INLINE void transpose_words(const word* from, size_t pitch, vec (&to)[kSide]) {
+// Loads and transposes kLanes rows of kLanes words.
+ALWAYS_INLINE void transpose_words(const word* from, size_t pitch, vec (&to)[kLanes]) {
 #pragma GCC unroll 16
-    for (size_t i = 0; i < kSide; ++i) to[i] = load(from + i * pitch);
+    for (size_t i = 0; i < kLanes; ++i) to[i] = load(from + i * pitch);
     transpose(to);
 }
 
-// The panel whose columns are rows of `words` words.
+// Packs kLanes rows of `words` words as the columns of a panel.
 template <class Value>
-void panel_of_rows(const Value* rows, size_t pitch, size_t words, word* panel) {
+void pack_rows(const Value* rows, size_t pitch, size_t words, word* panel) {
     const word* from = reinterpret_cast<const word*>(rows);
     const size_t word_pitch = pitch * sizeof(Value) / sizeof(word);
-    vec block[kSide];
+    vec block[kLanes];
     size_t at = 0;
-    for (; at + kSide <= words; at += kSide) {
+    for (; at + kLanes <= words; at += kLanes) {
         transpose_words(from + at, word_pitch, block);
-        for (size_t i = 0; i < kSide; ++i) store(panel + (at + i) * kSide, block[i]);
+        for (size_t i = 0; i < kLanes; ++i) store(panel + (at + i) * kLanes, block[i]);
     }
     for (; at < words; ++at)
-        for (size_t i = 0; i < kSide; ++i) std::memcpy(panel + at * kSide + i, from + i * word_pitch + at, sizeof(word));
+        for (size_t i = 0; i < kLanes; ++i)
+            std::memcpy(panel + at * kLanes + i, from + i * word_pitch + at, sizeof(word));
 }
 
-// The sums of the columns of `rows` × `columns` values, a block at a time: the last may overlap those before. They are
-// added to what is there if `onward`; columns are then a multiple of a block.
+// Sums the columns of x [rows, columns], one block at a time; the last block may overlap its neighbour. If
+// `accumulate`, adds to the existing sums; `columns` must then be a multiple of kBlock.
 template <class Format>
-void sum_rows(const typename Format::value* x, size_t rows, size_t columns, float* sums, bool onward = false) {
+void sum_rows(const typename Format::value* x, size_t rows, size_t columns, float* sums, bool accumulate = false) {
     for (size_t begin = 0; begin < columns; begin += kBlock) {
         const size_t column = std::min(begin, columns - kBlock);
-        vec first{}, second{}, more, still_more;
-        if (onward) Fp32::load(sums + column, first, second);
+        vec first{}, second{}, first_more, second_more;
+        if (accumulate) Fp32::load(sums + column, first, second);
         for (size_t row = 0; row < rows; ++row) {
-            Format::load(x + row * columns + column, more, still_more);
-            first += more;
-            second += still_more;
+            Format::load(x + row * columns + column, first_more, second_more);
+            first += first_more;
+            second += second_more;
         }
         Fp32::store(sums + column, first, second);
     }

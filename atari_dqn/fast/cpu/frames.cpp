@@ -1,12 +1,12 @@
-// Stacks of frames, put together from a ring of single ones.
+// Gathers stacks of frames from a ring of single frames.
 #include <cstdint>
 #include <cstring>
 
 #include "threads.hpp"
 
-// Gathers for each index its frame behind the ones before it, `stack` in all, and zeros before its episode's first.
-// The frames of an environment lie `stride` indices apart in a ring of `size`. Returns false, and gathers nothing, if an
-// index is outside the ring.
+// Gathers for each index the stack of `stack` frames that ends there, with zeros before the first frame of its
+// episode. Consecutive frames of an environment are `stride` indices apart in a ring of `size`. Returns false, and
+// writes nothing, if an index is outside the ring.
 extern "C" bool gather_stacks(const std::uint8_t* frames, const std::uint8_t* starts, std::int64_t size,
                               std::int64_t stride, std::int64_t stack, std::int64_t frame_bytes,
                               const std::int64_t* indices, std::int64_t count, std::uint8_t* to) {

@@ -1,4 +1,4 @@
-// The images that a stack of convolutions reads, and how they are laid out for it.
+// The input images of a stack of convolutions and their conversion to padded channels-last images.
 #pragma once
 
 #include <utility>
@@ -7,7 +7,7 @@
 
 namespace {
 
-// Images of fp32 or of bytes, channel by channel (in planes) or channels last.
+// Images of fp32 or of bytes, in planes (NCHW) or channels-last (NHWC).
 struct Images {
     const void* pixels;
     bool are_fp32, in_planes;
@@ -21,7 +21,7 @@ inline bytes load_bytes(const void* at) {
     return x;
 }
 
-// Values of `kBytes` of two vectors alternately, of their first halves or of their second: a0 b0 a1 b1 …
+// Interleaves elements of `kBytes` bytes of the first (`half` 0) or second halves of two vectors: a0 b0 a1 b1 …
 template <size_t kBytes, size_t... i>
 bytes interleaved(bytes a, bytes b, size_t half, std::index_sequence<i...>) {
     constexpr auto from = [](size_t at, size_t first) {
@@ -36,7 +36,7 @@ bytes interleaved(bytes a, bytes b, size_t half) {
     return interleaved<kBytes>(a, b, half, std::make_index_sequence<sizeof(bytes)>());
 }
 
-// The values of an image that lie channel by channel, channels last.
+// Converts an image from planes to channels-last; returns `to`.
 template <class Value>
 const Value* channels_last(const Shape& shape, const Value* from, Value* to) {
     constexpr size_t kBytes = sizeof(Value), kValues = sizeof(bytes) / kBytes;
@@ -60,28 +60,28 @@ const Value* channels_last(const Shape& shape, const Value* from, Value* to) {
     return to;
 }
 
-struct ImageMemory {
+struct ImageWorkspace {
     template <class Value>
     struct Buffers {
         Scratch<Value> interleaved, padded;
     };
 
-    Buffers<std::uint8_t> of_bytes;
-    Buffers<float> of_floats;
+    Buffers<std::uint8_t> byte_buffers;
+    Buffers<float> float_buffers;
 };
 
-// Calls `run` with image number `image`, channels last, with its zeros.
+// Calls `run` with image number `image`, channels-last and padded.
 template <class Run>
-void with_image(const Shape& shape, const Images& images, size_t image, ImageMemory& memory, const Run& run) {
+void with_image(const Shape& shape, const Images& images, size_t image, ImageWorkspace& workspace, const Run& run) {
     const auto lay_out = [&](const auto* from, auto& buffers) {
         from += image * shape.image();
-        if (images.in_planes) from = channels_last(shape, from, buffers.interleaved.of(shape.image()));
+        if (images.in_planes) from = channels_last(shape, from, buffers.interleaved.get(shape.image()));
         run(with_zeros(shape, from, buffers.padded));
     };
     if (images.are_fp32)
-        lay_out(static_cast<const float*>(images.pixels), memory.of_floats);
+        lay_out(static_cast<const float*>(images.pixels), workspace.float_buffers);
     else
-        lay_out(static_cast<const std::uint8_t*>(images.pixels), memory.of_bytes);
+        lay_out(static_cast<const std::uint8_t*>(images.pixels), workspace.byte_buffers);
 }
 
 }  // namespace

@@ -39,8 +39,8 @@ _FUNCTIONS: dict[str, dict[str, tuple[Any, _Types]]] = {
         "rmsprop": (None, (*[_ADDRESS] * 5, _COUNT, *[_NUMBER] * 5)),
         "adam": (None, (*[_ADDRESS] * 5, _COUNT, *[_NUMBER] * 6)),
         "gather_stacks": (ctypes.c_bool, (*_LAYER, *[_COUNT] * 4, _ADDRESS, _COUNT, _ADDRESS)),
-        "find_cells": (None, (_ADDRESS, _COUNT, _COUNT, _ADDRESS, _COUNT, _ADDRESS)),
-        "draw_cells": (None, (*_TREE, _ADDRESS, _COUNT, _COUNT, _WIDE, _ADDRESS, _ADDRESS)),
+        "find_indices": (None, (_ADDRESS, _COUNT, _COUNT, _ADDRESS, _COUNT, _ADDRESS)),
+        "draw_indices": (None, (*_TREE, _ADDRESS, _COUNT, _COUNT, _WIDE, _ADDRESS, _ADDRESS)),
         "set_priorities": (ctypes.c_bool, (*_TREE, _COUNT, _ADDRESS, _ADDRESS, _COUNT)),
         "set_by_errors": (
             ctypes.c_bool,

@@ -41,7 +41,7 @@ class KernelTree(PriorityTree):
         assert (mass.dtype, mass.dim()) == (torch.float64, 1)
         mass, indices = mass.contiguous(), torch.empty(mass.shape, dtype=torch.int64)
         sums, _, levels, fan_out = self._tree
-        self._kernels.find_cells(sums, levels, fan_out, mass.data_ptr(), len(mass), indices.data_ptr())
+        self._kernels.find_indices(sums, levels, fan_out, mass.data_ptr(), len(mass), indices.data_ptr())
         return indices
 
     def draw(
@@ -51,7 +51,7 @@ class KernelTree(PriorityTree):
         assert unit.dtype == torch.float64
         unit, indices = unit.contiguous(), torch.empty(unit.shape, dtype=torch.int64)
         weights = torch.empty(unit.shape)
-        self._kernels.draw_cells(
+        self._kernels.draw_indices(
             *self._tree, unit.data_ptr(), *unit.shape, float(exponent), indices.data_ptr(), weights.data_ptr()
         )
         return indices, weights

@@ -1,7 +1,7 @@
-// A stack of convolutions, each behind a ReLU, of images of bytes or floats: a torso, forward and backward.
+// A torso: a stack of convolutions with ReLUs on images of bytes or fp32, forward and backward.
 //
-// An image goes through all layers in one core's cache. What comes out lies channel by channel, as the weights
-// of a fully connected layer have it.
+// An image passes through all layers in the cache of one core. The output is in planes, the order in which the
+// weights of the fully connected layer expect it.
 #include <deque>
 #include <vector>
 
@@ -11,24 +11,24 @@
 
 namespace {
 
-// The layers' shapes, and where each one's weights and biases begin in one array of all.
+// The shapes of the layers, and the offset of each layer's weights and biases in one array of all gradients.
 struct Stack {
     std::vector<Shape> layers;
-    std::vector<size_t> begins{0};
+    std::vector<size_t> offsets{0};
 
     Stack(const std::int64_t* numbers, size_t count) {
         for (size_t i = 0; i < count; ++i, numbers += Shape::kNumbers) {
             layers.emplace_back(numbers);
-            begins.push_back(begins.back() + layers[i].filters * (layers[i].kernel() + 1));
+            offsets.push_back(offsets.back() + layers[i].filters * (layers[i].kernel() + 1));
         }
     }
-    // Room for the panels of each layer from `from` on.
+    // Returns space for the panels of the layers from `from` on.
     template <class Unit>
     std::vector<word*> panels(Scratch<word>& scratch, size_t from) const {
         std::vector<size_t> at(size() + 1, 0);
         for (size_t i = 0; i < size(); ++i)
             at[i + 1] = at[i] + (i < from ? 0 : layers[i].filters * layers[i].kernel() / Unit::Format::kPerWord);
-        word* room = scratch.of(at.back());
+        word* room = scratch.get(at.back());
         std::vector<word*> panels;
         for (size_t i = 0; i < size(); ++i) panels.push_back(room + at[i]);
         return panels;
@@ -39,85 +39,87 @@ struct Stack {
 };
 
 // The groups of equal patches in images, layer by layer.
-class GroupsOfStack {
+class StackGroups {
   public:
-    // Finds those of an image, as `with_image` lays it out, and keeps them in a slot. Floats are not compared: they are four
-    // times as many bytes, and on screens that repeat little the search cost more than it saved.
+    // Finds the groups of an image, as passed by `with_image`, and stores them in `slot`. Images of fp32 are not
+    // searched: they are four times as large, and on screens with few repetitions the search cost more than it saved.
     template <class Value>
     void find(const Stack& stack, const Value* image, size_t slot) {
         if constexpr (sizeof(Value) > 1) return separate(stack, slot);
-        first_of(stack, slot).find(stack.first(), image, stack.first().channels);
+        first_layer(stack, slot).find(stack.first(), image, stack.first().channels);
         find_later(stack, slot);
     }
-    // Makes a group of each patch.
+    // Puts each patch into a group of its own.
     void separate(const Stack& stack, size_t slot) {
-        first_of(stack, slot).separate(stack.first());
+        first_layer(stack, slot).separate(stack.first());
         find_later(stack, slot);
     }
-    const PatchGroups& at(size_t slot, size_t layer) const { return kept_[slot * layers_ + layer]; }
+    const PatchGroups& at(size_t slot, size_t layer) const { return groups_[slot * layers_ + layer]; }
 
   private:
-    PatchGroups& first_of(const Stack& stack, size_t slot) {
+    PatchGroups& first_layer(const Stack& stack, size_t slot) {
         layers_ = stack.size();
-        if (kept_.size() < (slot + 1) * layers_) kept_.resize((slot + 1) * layers_);
-        return kept_[slot * layers_];
+        if (groups_.size() < (slot + 1) * layers_) groups_.resize((slot + 1) * layers_);
+        return groups_[slot * layers_];
     }
     void find_later(const Stack& stack, size_t slot) {
         for (size_t layer = 1; layer < layers_; ++layer)
-            kept_[slot * layers_ + layer].find_after(at(slot, layer - 1), stack.layers[layer]);
+            groups_[slot * layers_ + layer].find_after(at(slot, layer - 1), stack.layers[layer]);
     }
 
     size_t layers_ = 0;
-    std::deque<PatchGroups> kept_;  // which does not move what is in it when it grows
+    std::deque<PatchGroups> groups_;  // a deque does not move its elements when it grows
 };
 
 template <class Unit>
-struct StackMemory {
+struct StackWorkspace {
     using value = typename Unit::value;
-    ImageMemory images;
-    GroupsOfStack groups;
-    Scratch<value> converted, padded, flow[2];
+    ImageWorkspace images;
+    StackGroups groups;
+    Scratch<value> converted, padded, ping_pong[2];
     Scratch<word> panels;
     Scratch<float> partial;
 };
 
-// Writes an image with its zeros in a unit's format.
+// Converts a padded image to the format of a unit.
 template <class Unit>
 void convert(const Shape& shape, const auto* image, typename Unit::value* __restrict to) {
-    for (size_t i = 0; i < shape.padded(); ++i) to[i] = Unit::Format::of(image[i]);
+    for (size_t i = 0; i < shape.padded(); ++i) to[i] = Unit::Format::from(image[i]);
 }
 
-// Finds the groups of equal patches in image number `image`, and keeps them in a slot.
+// Finds the groups of equal patches of image number `image` and stores them in `slot`.
 template <class Unit>
-void find_groups(const Stack& stack, const Images& images, size_t image, StackMemory<Unit>& memory, size_t slot) {
-    if (images.are_fp32) return memory.groups.separate(stack, slot);
-    with_image(stack.first(), images, image, memory.images,
-               [&](const auto* pixels) { memory.groups.find(stack, pixels, slot); });
+void find_groups(const Stack& stack, const Images& images, size_t image, StackWorkspace<Unit>& workspace,
+                 size_t slot) {
+    if (images.are_fp32) return workspace.groups.separate(stack, slot);
+    with_image(stack.first(), images, image, workspace.images,
+               [&](const auto* pixels) { workspace.groups.find(stack, pixels, slot); });
 }
 
-// What a stack makes of one image; `parts` of each layer are shared among threads.
+// The forward pass of one image through a stack; each layer is split into `parts` that threads share.
 template <class Unit>
-class Pass {
+class ForwardPass {
     using value = typename Unit::value;
 
   public:
-    Pass(const Stack& stack, StackMemory<Unit>& memory, size_t parts) : stack_(stack), memory_(memory), parts_(parts) {
-        for (const Shape& shape : stack.layers) between_ = std::max(between_, shape.out());
+    ForwardPass(const Stack& stack, StackWorkspace<Unit>& workspace, size_t parts)
+        : stack_(stack), workspace_(workspace), parts_(parts) {
+        for (const Shape& shape : stack.layers) max_output_ = std::max(max_output_, shape.out());
     }
 
-    void image(size_t image, const Images& images, word* const* panels, const float* const* biases,
-               void* const* outputs, value* encoded) {
+    void encode_image(size_t image, const Images& images, word* const* panels, const float* const* biases,
+                      void* const* outputs, value* encoded) {
         const size_t last = stack_.size() - 1;
-        value* converted = memory_.converted.of(stack_.first().padded());
-        with_image(stack_.first(), images, image, memory_.images, [&](const auto* pixels) {
+        value* converted = workspace_.converted.get(stack_.first().padded());
+        with_image(stack_.first(), images, image, workspace_.images, [&](const auto* pixels) {
             convert<Unit>(stack_.first(), pixels, converted);
-            if constexpr (Unit::kTakesRows) memory_.groups.find(stack_, pixels, 0);
+            if constexpr (Unit::kTakesRows) workspace_.groups.find(stack_, pixels, 0);
         });
         const value* in = converted;
         for (size_t i = 0; i <= last; ++i) {
             const Shape& shape = stack_.layers[i];
-            if (i > 0) in = with_zeros(shape, in, memory_.padded);
-            value* y = memory_.flow[i % 2].of(between_);
+            if (i > 0) in = with_zeros(shape, in, workspace_.padded);
+            value* y = workspace_.ping_pong[i % 2].get(max_output_);
             if (outputs && i < last) y = static_cast<value*>(outputs[i]) + image * shape.out();
             convolve(i, in, panels[i], biases[i], y);
             in = y;
@@ -132,7 +134,7 @@ class Pass {
     void convolve(size_t layer, const value* in, const word* panels, const float* bias, value* y) {
         const Shape& shape = stack_.layers[layer];
         if constexpr (Unit::kTakesRows) {
-            const PatchGroups& groups = memory_.groups.at(0, layer);
+            const PatchGroups& groups = workspace_.groups.at(0, layer);
             for_each_piece(parts_, [&](size_t part) {
                 convolve_groups<Unit>(shape, groups, in, panels, bias, y, part, parts_);
             });
@@ -146,37 +148,38 @@ class Pass {
     }
 
     const Stack& stack_;
-    StackMemory<Unit>& memory_;
+    StackWorkspace<Unit>& workspace_;
     const size_t parts_;
-    size_t between_ = 0;
+    size_t max_output_ = 0;
 };
 
 template <class Unit>
 void encode(const Images& images, const Stack& stack, const void* const* weights, const float* const* biases,
             void* const* outputs, typename Unit::value* encoded) {
     using value = typename Unit::value;
-    StackMemory<Unit>& shared = kept<StackMemory<Unit>>();
+    StackWorkspace<Unit>& shared = per_thread<StackWorkspace<Unit>>();
     const std::vector<word*> panels = stack.panels<Unit>(shared.panels, 0);
     const size_t batch = stack.first().batch;
     for (size_t i = 0; i < stack.size(); ++i) {
         const Shape& shape = stack.layers[i];
-        for_each_piece(shape.filters / kSide, [&](size_t panel) {
-            pack<Unit>(shape, static_cast<const value*>(weights[i]), panel * kSide, panels[i]);
+        for_each_piece(shape.filters / kLanes, [&](size_t panel) {
+            pack_filters<Unit>(shape, static_cast<const value*>(weights[i]), panel * kLanes, panels[i]);
         });
     }
-    const size_t parts = batch < threads() ? threads() : 1;  // of a layer; with one, threads share the images
+    // With fewer images than threads, the threads share the parts of each layer, else the images.
+    const size_t parts = batch < threads() ? threads() : 1;
     const auto run = [&](size_t image) {
-        Pass<Unit>(stack, kept<StackMemory<Unit>>(), parts)
-            .image(image, images, panels.data(), biases, outputs, encoded);
+        ForwardPass<Unit>(stack, per_thread<StackWorkspace<Unit>>(), parts)
+            .encode_image(image, images, panels.data(), biases, outputs, encoded);
     };
     if (parts == 1) return for_each_piece(batch, run);
     for (size_t image = 0; image < batch; ++image) run(image);
 }
 
-// The upstream gradient of some images, pixel by pixel, where the last layer's ReLU let `encoded` through.
+// The backward pass of the last ReLU, which also converts upstream gradients of images from planes to channels-last.
 template <class Format>
-void let_through(const Shape& shape, size_t images, const typename Format::value* encoded,
-                 const typename Format::value* upstream, typename Format::value* to) {
+void encoded_relu_backward(const Shape& shape, size_t images, const typename Format::value* encoded,
+                           const typename Format::value* upstream, typename Format::value* to) {
     const size_t filters = shape.filters, count = shape.pixels();
     for (size_t i = 0; i < images; ++i, encoded += shape.out(), upstream += shape.out(), to += shape.out())
         for (size_t filter = 0; filter < filters; ++filter)
@@ -187,9 +190,9 @@ void let_through(const Shape& shape, size_t images, const typename Format::value
             }
 }
 
-// What a stack's gradients are made of: `outputs` of all layers but the last, `encoded` of the last, and `panels` of weights.
+// The inputs of a backward pass: `outputs` of all layers but the last, `encoded` of the last, packed weights.
 template <class Unit>
-struct Upstream {
+struct BackwardInputs {
     using value = typename Unit::value;
     Images images;
     const void* const* outputs;
@@ -197,71 +200,76 @@ struct Upstream {
     const std::vector<word*>& panels;
 };
 
-// The gradients that `images` images from `first` on give, into `partial`: of each layer weights, then biases.
+// Computes the gradients of `images` images from `first` on into `partial`: layer by layer, weights, then biases.
 template <class Unit>
-void add_chunk(const Stack& stack, const Upstream<Unit>& of, size_t first, size_t images, float* partial) {
+void compute_chunk_gradients(const Stack& stack, const BackwardInputs<Unit>& inputs, size_t first, size_t images,
+                             float* partial) {
     using Format = typename Unit::Format;
     using value = typename Unit::value;
-    StackMemory<Unit>& memory = kept<StackMemory<Unit>>();
+    StackWorkspace<Unit>& workspace = per_thread<StackWorkspace<Unit>>();
     const size_t last = stack.size() - 1;
-    size_t between = stack.last().out();
-    for (size_t i = 1; i <= last; ++i) between = std::max(between, stack.layers[i].image());
-    value* flow = memory.flow[0].of(images * between);
-    value* next = memory.flow[1].of(images * between);
+    size_t max_gradient = stack.last().out();
+    for (size_t i = 1; i <= last; ++i) max_gradient = std::max(max_gradient, stack.layers[i].image());
+    value* gradient = workspace.ping_pong[0].get(images * max_gradient);
+    value* input_gradient = workspace.ping_pong[1].get(images * max_gradient);
     const size_t begin = first * stack.last().out();
-    let_through<Format>(stack.last(), images, of.encoded + begin, of.upstream + begin, flow);
+    encoded_relu_backward<Format>(stack.last(), images, inputs.encoded + begin, inputs.upstream + begin, gradient);
     if constexpr (Unit::kTakesRows)
-        for (size_t image = 0; image < images; ++image) find_groups(stack, of.images, first + image, memory, image);
+        for (size_t image = 0; image < images; ++image)
+            find_groups(stack, inputs.images, first + image, workspace, image);
     for (size_t i = last; i > 0; --i) {
         const Shape& shape = stack.layers[i];
-        const value* x = static_cast<const value*>(of.outputs[i - 1]) + first * shape.image();
-        const value* y = i < last ? static_cast<const value*>(of.outputs[i]) + first * shape.out() : nullptr;
+        const value* x = static_cast<const value*>(inputs.outputs[i - 1]) + first * shape.image();
+        const value* y = i < last ? static_cast<const value*>(inputs.outputs[i]) + first * shape.out() : nullptr;
         Backward<Unit> backward(shape, x, images);
-        backward.take(y, flow);
-        backward.of_x(of.panels[i], next);
+        backward.set_upstream(y, gradient);
+        backward.compute_input_gradient(inputs.panels[i], input_gradient);
         if constexpr (Unit::kTakesRows)
-            backward.merge([&](size_t image) -> const PatchGroups& { return memory.groups.at(image, i); });
-        float* to = partial + stack.begins[i];
-        backward.of_weight(to, to + shape.filters * shape.kernel(), false);
-        std::swap(flow, next);
+            backward.merge_equal_patches(
+                [&](size_t image) -> const PatchGroups& { return workspace.groups.at(image, i); });
+        float* to = partial + stack.offsets[i];
+        backward.compute_weight_gradient(to, to + shape.filters * shape.kernel(), false);
+        std::swap(gradient, input_gradient);
     }
-    // the first layer's images are large: where sums may go on from one to the next, each stays in a core's cache
+    // The first layer's images are large: units that can accumulate take one at a time, so that it stays in cache.
     const Shape& shape = stack.first();
     const size_t at_once = Unit::kTakesRows ? 1 : images;
-    value* in = memory.converted.of(at_once * shape.padded());
+    value* in = workspace.converted.get(at_once * shape.padded());
     for (size_t done = 0; done < images; done += at_once) {
         for (size_t i = 0; i < at_once; ++i)
-            with_image(shape, of.images, first + done + i, memory.images,
+            with_image(shape, inputs.images, first + done + i, workspace.images,
                        [&](const auto* pixels) { convert<Unit>(shape, pixels, in + i * shape.padded()); });
-        const value* y = last ? static_cast<const value*>(of.outputs[0]) + (first + done) * shape.out() : nullptr;
+        const value* y = last ? static_cast<const value*>(inputs.outputs[0]) + (first + done) * shape.out() : nullptr;
         Backward<Unit> backward(shape, in, at_once, true);
-        backward.take(y, flow + done * shape.out());
+        backward.set_upstream(y, gradient + done * shape.out());
         if constexpr (Unit::kTakesRows)
-            backward.merge([&](size_t image) -> const PatchGroups& { return memory.groups.at(done + image, 0); });
-        backward.of_weight(partial, partial + shape.filters * shape.kernel(), done > 0);
+            backward.merge_equal_patches(
+                [&](size_t image) -> const PatchGroups& { return workspace.groups.at(done + image, 0); });
+        backward.compute_weight_gradient(partial, partial + shape.filters * shape.kernel(), done > 0);
     }
 }
 
 template <class Unit>
 void encode_backward(const Images& images, const Stack& stack, const void* const* weights, const void* const* outputs,
                      const typename Unit::value* encoded, const typename Unit::value* upstream,
-                     float* const* of_weights, float* const* of_biases) {
+                     float* const* weight_gradients, float* const* bias_gradients) {
     using value = typename Unit::value;
-    const size_t batch = stack.first().batch, chunks = (batch + kChunk - 1) / kChunk, size = stack.begins.back();
-    const std::vector<word*> panels = stack.panels<Unit>(kept<StackMemory<Unit>>().panels, 1);
+    const size_t batch = stack.first().batch, chunks = (batch + kChunk - 1) / kChunk, size = stack.offsets.back();
+    const std::vector<word*> panels = stack.panels<Unit>(per_thread<StackWorkspace<Unit>>().panels, 1);
     for (size_t i = 1; i < stack.size(); ++i)
         pack_transposed<Unit>(stack.layers[i], static_cast<const value*>(weights[i]), panels[i]);
-    float* partial = kept<StackMemory<Unit>>().partial.of(chunks * size);
-    const Upstream<Unit> of{images, outputs, encoded, upstream, panels};
+    float* partial = per_thread<StackWorkspace<Unit>>().partial.get(chunks * size);
+    const BackwardInputs<Unit> inputs{images, outputs, encoded, upstream, panels};
     for_each_piece(chunks, [&](size_t chunk) {
-        add_chunk(stack, of, chunk * kChunk, std::min(kChunk, batch - chunk * kChunk), partial + chunk * size);
+        compute_chunk_gradients(stack, inputs, chunk * kChunk, std::min(kChunk, batch - chunk * kChunk),
+                                partial + chunk * size);
     });
-    add_up(partial, chunks, size);
+    reduce_chunks(partial, chunks, size);
     for (size_t i = 0; i < stack.size(); ++i) {
         const Shape& shape = stack.layers[i];
-        const float* from = partial + stack.begins[i];
-        copy_gradient<Unit>(shape, from, of_weights[i]);
-        std::memcpy(of_biases[i], from + shape.filters * shape.kernel(), shape.filters * sizeof(float));
+        const float* from = partial + stack.offsets[i];
+        unpack_weight_gradient<Unit>(shape, from, weight_gradients[i]);
+        std::memcpy(bias_gradients[i], from + shape.filters * shape.kernel(), shape.filters * sizeof(float));
     }
 }
 
@@ -280,13 +288,13 @@ extern "C" void encode(int unit, const void* pixels, int are_fp32, int in_planes
 
 extern "C" void encode_backward(int unit, const void* pixels, int are_fp32, int in_planes, const std::int64_t* shapes,
                                 std::int64_t layers, const void* const* weights, const void* const* outputs,
-                                const void* encoded, const void* upstream, float* const* of_weights,
-                                float* const* of_biases) {
+                                const void* encoded, const void* upstream, float* const* weight_gradients,
+                                float* const* bias_gradients) {
     const Images images{pixels, are_fp32 != 0, in_planes != 0};
     with_unit(unit, [&](auto chosen) {
         using value = typename decltype(chosen)::value;
         encode_backward<decltype(chosen)>(images, Stack(shapes, layers), weights, outputs,
                                           static_cast<const value*>(encoded), static_cast<const value*>(upstream),
-                                          of_weights, of_biases);
+                                          weight_gradients, bias_gradients);
     });
 }

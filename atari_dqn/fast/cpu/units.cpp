@@ -1,4 +1,4 @@
-// What this library is: which sources it was compiled of, and which units it has on this processor.
+// Describes this library: the sources it was compiled from and the units that this processor supports.
 #include "dispatch.hpp"
 
 #if HAS_BF16
@@ -6,16 +6,17 @@
 #include <unistd.h>
 #endif
 
+// Returns the checksum of the sources that this library was compiled from.
 extern "C" unsigned kernel_sources() { return KERNEL_SOURCES; }
 
-// Has the kernels' loops be shared by a pool's threads.
+// Shares the loops of this library among the threads of a pool.
 extern "C" void use_pool(const Pool* other) { pool = other; }
 
-// What the sizes of layers are multiples of: the columns of a block.
+// Returns the divisor that layers' sizes must have: the columns of a block.
 extern "C" int block() { return kBlock; }
 
-// Which units this processor has, one bit each; 0 if it lacks the instruction set. With AMX it asks the system for tile
-// registers, once, before the first product.
+// Returns the units that this processor supports, one bit each; 0 if it lacks the instruction set. With AMX, requests
+// the tile registers from Linux, which must happen before the first product.
 extern "C" int units() {
 #if defined(__AVX512F__)
     if (!(__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&

@@ -1,8 +1,8 @@
-// A vector of fp32 numbers, as wide as the instruction set that a file is compiled for, by the vector extensions of
-// GCC and Clang: 16 numbers with AVX-512, 8 with AVX2, 4 with NEON.
+// A vector of fp32 elements, as wide as the instruction set that a file is compiled for, by the vector extensions of
+// GCC and Clang: 16 elements with AVX-512, 8 with AVX2, 4 with NEON.
 //
-// Three operations depend on the instruction set: `multiply_add`, `root` and, in bf16.hpp, products of bf16. With
-// VECTOR_NUMBERS they do not, and any processor computes vectors of any width, slowly: so every width can be tested.
+// Three operations depend on the instruction set: `multiply_add`, `square_root` and, in bf16.hpp, products of bf16.
+// With VECTOR_NUMBERS none does, and any processor computes vectors of any width, slowly, so that all can be tested.
 #pragma once
 
 #if defined(__x86_64__)
@@ -24,28 +24,28 @@ using bf16 = std::uint16_t;
 using std::size_t;
 
 #if defined(VECTOR_NUMBERS)
-constexpr size_t kSide = VECTOR_NUMBERS;
+constexpr size_t kLanes = VECTOR_NUMBERS;
 constexpr size_t kRegisterRows = 12;
 #elif defined(__AVX512F__)
-constexpr size_t kSide = 16;          // numbers of a vector: columns of a panel
-constexpr size_t kRegisterRows = 12;  // rows whose sums, two vectors each, stay in registers
+constexpr size_t kLanes = 16;         // elements of a vector: columns of a panel
+constexpr size_t kRegisterRows = 12;  // rows of a register block, whose sums take two vectors each
 #elif defined(__AVX2__) && defined(__FMA__)
-constexpr size_t kSide = 8;
+constexpr size_t kLanes = 8;
 constexpr size_t kRegisterRows = 6;
 #else
-constexpr size_t kSide = 4;
+constexpr size_t kLanes = 4;
 constexpr size_t kRegisterRows = 12;
 #endif
-constexpr size_t kBlock = 2 * kSide;  // columns that are summed together; sizes are multiples of it
+constexpr size_t kBlock = 2 * kLanes;  // columns of a register block; layers' sizes are multiples of it
 
-constexpr size_t kLine = 16;          // numbers of a cache line
+constexpr size_t kLine = 16;  // fp32 values per cache line
 
-typedef float vec __attribute__((vector_size(4 * kSide)));
+typedef float vec __attribute__((vector_size(4 * kLanes)));
 
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 
-// Fetches a cache line that is about to be read, or written. Always inline: a compiler takes a function that only
-// prefetches for one without effect, and removes its calls.
+// Prefetch a cache line to be read or written. Always inlined: a compiler considers a function that only prefetches
+// free of side effects and removes calls of it.
 ALWAYS_INLINE void prefetch(const void* at) { __builtin_prefetch(at); }
 ALWAYS_INLINE void prefetch_to_write(const void* at) { __builtin_prefetch(at, 1); }
 
@@ -60,10 +60,10 @@ template <size_t... i>
 ALWAYS_INLINE vec splat(float x, std::index_sequence<i...>) {
     return vec{((void)i, x)...};
 }
-// A vector of one number.
-ALWAYS_INLINE vec splat(float x) { return splat(x, std::make_index_sequence<kSide>()); }
+// Broadcasts a number.
+ALWAYS_INLINE vec splat(float x) { return splat(x, std::make_index_sequence<kLanes>()); }
 
-// a · b + sum, rounded once, but twice with VECTOR_NUMBERS.
+// Computes a · b + sum with one rounding, with VECTOR_NUMBERS with two.
 ALWAYS_INLINE vec multiply_add(vec a, vec b, vec sum) {
 #if defined(VECTOR_NUMBERS)
     return a * b + sum;
@@ -78,9 +78,9 @@ ALWAYS_INLINE vec multiply_add(vec a, vec b, vec sum) {
 #endif
 }
 
-ALWAYS_INLINE vec root(vec x) {
+ALWAYS_INLINE vec square_root(vec x) {
 #if defined(VECTOR_NUMBERS)
-    for (size_t i = 0; i < kSide; ++i) x[i] = std::sqrt(x[i]);
+    for (size_t i = 0; i < kLanes; ++i) x[i] = std::sqrt(x[i]);
     return x;
 #elif defined(__AVX512F__)
     return _mm512_sqrt_ps(x);
@@ -91,19 +91,19 @@ ALWAYS_INLINE vec root(vec x) {
 #endif
 }
 
-// The larger of 0 and x; NaN stays NaN.
+// Computes max(x, 0); NaN stays NaN.
 ALWAYS_INLINE vec rectified(vec x) { return vec{} > x ? vec{} : x; }
 
-// The sum of a vector's numbers, halves first.
+// Sums the elements of a vector by halving it repeatedly.
 inline float sum(vec x) {
-    alignas(64) float numbers[kSide];
+    alignas(64) float numbers[kLanes];
     store(numbers, x);
-    for (size_t half = kSide / 2; half > 0; half /= 2)
+    for (size_t half = kLanes / 2; half > 0; half /= 2)
         for (size_t i = 0; i < half; ++i) numbers[i] += numbers[i + half];
     return numbers[0];
 }
 
-// The numbers of two vectors in another order; `i` counts through both.
+// Permutes the elements of two vectors; the indices `i` count through both.
 template <class Vector, size_t... i>
 ALWAYS_INLINE Vector shuffled(Vector a, Vector b, std::index_sequence<i...>) {
 #if defined(__clang__) || __GNUC__ >= 12
@@ -115,25 +115,26 @@ ALWAYS_INLINE Vector shuffled(Vector a, Vector b, std::index_sequence<i...>) {
 #endif
 }
 
-// Exchanges the off-diagonal blocks of `kStep` × `kStep` numbers in every 2 `kStep` × 2 `kStep` block.
+// Exchanges the off-diagonal blocks of `kStep` × `kStep` elements in each block of 2 `kStep` × 2 `kStep`: a step of a
+// transposition.
 template <size_t kStep, size_t... i>
 ALWAYS_INLINE void exchange_blocks(vec& a, vec& b, std::index_sequence<i...>) {
-    const vec low = shuffled(a, b, std::index_sequence<(i & kStep ? kSide + i - kStep : i)...>());
-    b = shuffled(a, b, std::index_sequence<(i & kStep ? kSide + i : i + kStep)...>());
+    const vec low = shuffled(a, b, std::index_sequence<(i & kStep ? kLanes + i - kStep : i)...>());
+    b = shuffled(a, b, std::index_sequence<(i & kStep ? kLanes + i : i + kStep)...>());
     a = low;
 }
 
-template <size_t kStep = kSide / 2>
-ALWAYS_INLINE void transpose(vec (&rows)[kSide]) {
+template <size_t kStep = kLanes / 2>
+ALWAYS_INLINE void transpose(vec (&rows)[kLanes]) {
     if constexpr (kStep > 0) {
 #pragma GCC unroll 16
-        for (size_t i = 0; i < kSide; ++i)
-            if (!(i & kStep)) exchange_blocks<kStep>(rows[i], rows[i + kStep], std::make_index_sequence<kSide>());
+        for (size_t i = 0; i < kLanes; ++i)
+            if (!(i & kStep)) exchange_blocks<kStep>(rows[i], rows[i + kStep], std::make_index_sequence<kLanes>());
         transpose<kStep / 2>(rows);
     }
 }
 
-// Memory that is kept from one call to the next, aligned for whole vectors; one for each thread.
+// A buffer that persists between calls, aligned for whole vectors; each thread has its own.
 template <class T>
 class Scratch {
   public:
@@ -141,7 +142,7 @@ class Scratch {
     Scratch(const Scratch&) = delete;
     Scratch& operator=(const Scratch&) = delete;
 
-    T* of(size_t count) {
+    T* get(size_t count) {
         if (count > count_) {
             std::free(at_);
             at_ = static_cast<T*>(std::aligned_alloc(64, (count * sizeof(T) + kSlack + 63) / 64 * 64));
@@ -153,16 +154,16 @@ class Scratch {
     ~Scratch() { std::free(at_); }
 
   private:
-    static constexpr size_t kSlack = 2 * 64;  // so that a block of columns may begin at the last number
+    static constexpr size_t kSlack = 2 * 64;  // a block of columns may begin at the last element
     T* at_ = nullptr;
     size_t count_ = 0;
 };
 
-// The object of a type that a thread keeps between calls.
+// Returns the calling thread's object of type T, which persists between calls.
 template <class T>
-T& kept() {
-    static thread_local T memory;
-    return memory;
+T& per_thread() {
+    static thread_local T instance;
+    return instance;
 }
 
 inline size_t round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }

@@ -15,7 +15,8 @@ using std::uint8_t;
 using Numbers = std::vector<float>;
 using Exact = std::vector<double>;
 
-constexpr double kRounding = 1e-5;  // of the largest exact number: what fp32 may lose in a sum of some thousand products
+constexpr double kRounding =
+    1e-5;  // of the largest exact number: what fp32 may lose in a sum of some thousand products
 
 inline int failures = 0, comparisons = 0;
 
@@ -110,7 +111,8 @@ struct OfDense {
     }
 };
 
-// A convolution of channels-last images by square kernels; the numbers are those that the kernels take, in this order.
+// A convolution of channels-last images by square kernels; the numbers are those that the kernels take, in this
+// order.
 struct Convolution {
     int64_t batch, height, width, channels, kernel_height, kernel_width, stride, above, below, left, right, filters;
 
@@ -133,7 +135,8 @@ struct Convolution {
                                 const int64_t from_y = y * stride + row - above, from_x = x * stride + column - left;
                                 if (from_y < 0 || from_y >= height || from_x < 0 || from_x >= width) continue;
                                 const int64_t in = ((image * height + from_y) * width + from_x) * channels;
-                                const int64_t weight = ((filter * kernel_height + row) * kernel_width + column) * channels;
+                                const int64_t weight =
+                                    ((filter * kernel_height + row) * kernel_width + column) * channels;
                                 for (int64_t c = 0; c < channels; ++c) add(out, size_t(in + c), size_t(weight + c));
                             }
     }
@@ -163,18 +166,22 @@ struct OfConvolution {
 // patches equal those next to them.
 inline std::vector<uint8_t> drawn_areas(const Convolution& layer) {
     static std::mt19937 generator(2);
-    const auto below = [&](int64_t end) { return int64_t(generator()) % end; };
+    const auto below = [&](int64_t end) {
+        return int64_t(generator()) % end;
+    };
     const auto size = layer.in() / size_t(layer.batch);
     std::vector<uint8_t> images(layer.in());
     for (int64_t image = 0; image < layer.batch; ++image) {
         std::fill_n(images.begin() + std::ptrdiff_t(size_t(image) * size), size, uint8_t(image % 2 * 80));
         for (int64_t area = 0; area < 4; ++area) {
             const int64_t top = below(layer.height), first = below(layer.width);
-            const int64_t bottom = std::min(layer.height, top + 1 + below(12)), last = std::min(layer.width, first + 1 + below(12));
+            const int64_t bottom = std::min(layer.height, top + 1 + below(12)),
+                          last = std::min(layer.width, first + 1 + below(12));
             const auto channel = size_t(below(layer.channels)), colour = size_t(below(256));
             for (int64_t y = top; y < bottom; ++y)
                 for (int64_t x = first; x < last; ++x)
-                    images[size_t(((image * layer.height + y) * layer.width + x) * layer.channels) + channel] = uint8_t(colour);
+                    images[size_t(((image * layer.height + y) * layer.width + x) * layer.channels) + channel] =
+                        uint8_t(colour);
         }
     }
     return images;

@@ -43,12 +43,15 @@ static void check_stack(std::string name, int64_t batch, std::vector<Convolution
     compare(where + "last, not kept", again, exact(encoded), 0);
     // floats, of which no patches are found to be equal, give the same bits
     const std::vector<Numbers> kept(outputs.begin(), outputs.end() - 1);
-    encode(0, wide.data(), true, planes, &first.batch, count, weights_at.data(), biases_at.data(), to.data(), again.data());
+    encode(0, wide.data(), true, planes, &first.batch, count, weights_at.data(), biases_at.data(), to.data(),
+           again.data());
     compare(where + "last, as floats", again, exact(encoded), 0);
     for (size_t i = 0; i < kept.size(); ++i)
         compare(where + std::to_string(i) + ", as floats", outputs[i], exact(kept[i]), 0);
     outputs.back() = transposed(encoded, size_t(batch), filters, pixels);
-    const auto input = [&](size_t i) -> const Numbers& { return i ? outputs[i - 1] : images; };
+    const auto input = [&](size_t i) -> const Numbers& {
+        return i ? outputs[i - 1] : images;
+    };
     for (size_t i = 0; i < layers.size(); ++i)
         compare(where + std::to_string(i), outputs[i], rectified(layers[i].apply(input(i), weights[i], biases[i])));
 
@@ -79,7 +82,8 @@ void check_convolutions() {
         {0, 21, 21, 32, 4, 4, 2, 1, 2, 1, 2, 64},
         {0, 11, 11, 64, 3, 3, 1, 1, 1, 1, 1, 64},
     };
-    const std::vector<Convolution> data_efficient = {  // kernel rows of 20 values
+    const std::vector<Convolution> data_efficient = {
+        // kernel rows of 20 values
         {0, 42, 42, 4, 5, 5, 5, 0, 0, 0, 0, 32},
         {0, 8, 8, 32, 5, 5, 5, 0, 0, 0, 0, 64},
     };
@@ -87,11 +91,12 @@ void check_convolutions() {
         {0, 36, 36, 4, 8, 8, 4, 0, 0, 0, 0, 32},
         {0, 8, 8, 32, 4, 4, 2, 0, 0, 0, 0, 32},
     };
-    const std::vector<Convolution> short_rows = {  // of 4 and of 3 pixels, of images with zeros around them
+    const std::vector<Convolution> short_rows = {
+        // of 4 and of 3 pixels, of images with zeros around them
         {0, 16, 16, 4, 8, 8, 4, 2, 2, 2, 2, 32},
         {0, 4, 4, 32, 2, 2, 2, 1, 1, 1, 1, 64},
     };
-    const std::vector<Convolution> narrow = {{0, 16, 12, 2, 3, 3, 1, 1, 1, 1, 1, 32}};  // kernel rows of 6 bytes
+    const std::vector<Convolution> narrow = {{0, 16, 12, 2, 3, 3, 1, 1, 1, 1, 1, 32}};   // kernel rows of 6 bytes
     const std::vector<Convolution> colours = {{0, 13, 11, 3, 3, 3, 2, 1, 0, 1, 1, 32}};  // of 9
     // first, so that what is read behind the last image of the kernels' own memory is behind all of it
     check_stack("kernels up to the edge", 9, {{0, 10, 10, 4, 5, 5, 5, 0, 0, 0, 0, 32}}, false);

@@ -10,14 +10,15 @@ extern "C" {
 void step_by_product(int unit, const void* x, const void* upstream, int64_t batch, int64_t inputs, int64_t outputs,
                      const float* noise_in, const float* noise_out, float scale, const Moved* moved, int rule,
                      const float* numbers);
-double squares_of_product(int unit, const void* x, const void* upstream, int64_t batch, int64_t inputs, int64_t outputs,
-                          const float* noise_in, const float* noise_out);
+double squares_of_product(int unit, const void* x, const void* upstream, int64_t batch, int64_t inputs,
+                          int64_t outputs, const float* noise_in, const float* noise_out);
 }
 
 static void check_layer(size_t rows, const Dense& layer, bool relu) {
     const auto batch = int64_t(rows), inputs = int64_t(layer.inputs), outputs = int64_t(layer.outputs);
-    const std::string name = std::string(layer.noisy ? "noisy layer, " : "layer, ") + std::to_string(rows) + " rows, " +
-                             std::to_string(inputs) + " to " + std::to_string(outputs) + (relu ? ", ReLU" : "");
+    const std::string name = std::string(layer.noisy ? "noisy layer, " : "layer, ") + std::to_string(rows) +
+                             " rows, " + std::to_string(inputs) + " to " + std::to_string(outputs) +
+                             (relu ? ", ReLU" : "");
     const Numbers x = drawn(rows * layer.inputs), upstream = drawn(rows * layer.outputs);
     Numbers y(upstream.size()), of_x(x.size()), of_weight(layer.weight.size()), of_deviation(of_weight.size());
     Numbers of_bias(layer.outputs), of_bias_deviation(layer.outputs);
@@ -33,17 +34,16 @@ static void check_layer(size_t rows, const Dense& layer, bool relu) {
     const OfDense gradients(layer, exact(x), exact(upstream));
     if (layer.noisy) {
         multiply_noisy_backward(0, x.data(), layer.weight.data(), layer.deviation.data(), layer.noise_in.data(),
-                                layer.noise_out.data(), upstream.data(), batch, inputs, outputs,
-                                of_weight.data(), of_deviation.data(), of_bias.data(), of_bias_deviation.data(),
-                                of_x.data());
+                                layer.noise_out.data(), upstream.data(), batch, inputs, outputs, of_weight.data(),
+                                of_deviation.data(), of_bias.data(), of_bias_deviation.data(), of_x.data());
         compare("gradient of deviations, " + name, of_deviation, gradients.deviation);
         compare("gradient of biases' deviations, " + name, of_bias_deviation, gradients.bias_deviation);
     } else {
-        multiply_backward(0, x.data(), layer.weight.data(), upstream.data(), batch, inputs, outputs,
-                          of_weight.data(), of_bias.data(), of_x.data());
+        multiply_backward(0, x.data(), layer.weight.data(), upstream.data(), batch, inputs, outputs, of_weight.data(),
+                          of_bias.data(), of_x.data());
         Numbers alone(of_x.size());
-        multiply_backward(0, x.data(), layer.weight.data(), upstream.data(), batch, inputs, outputs,
-                          nullptr, of_bias.data(), alone.data());
+        multiply_backward(0, x.data(), layer.weight.data(), upstream.data(), batch, inputs, outputs, nullptr,
+                          of_bias.data(), alone.data());
         compare("gradient of inputs alone, " + name, alone, exact(of_x), 0);
     }
     compare("gradient of inputs, " + name, of_x, gradients.x);
@@ -89,8 +89,8 @@ static void check_step(size_t rows, const Dense& layer, int rule) {
     const std::vector<Numbers> means_before = means, squares_before = squares;
     const Moved moved[] = {{weights[0].data(), means[0].data(), squares[0].data()},
                            {weights[1].data(), means[1].data(), squares[1].data()}};
-    step_by_product(0, x.data(), upstream.data(), int64_t(rows), int64_t(layer.inputs), int64_t(layer.outputs), noise_in,
-                    noise_out, scale, moved, rule, numbers.data());
+    step_by_product(0, x.data(), upstream.data(), int64_t(rows), int64_t(layer.inputs), int64_t(layer.outputs),
+                    noise_in, noise_out, scale, moved, rule, numbers.data());
     double sum = 0;
     for (size_t i = 0; i < (layer.noisy ? 2 : 1); ++i) {
         Exact gradient = i ? gradients.deviation : gradients.weight;

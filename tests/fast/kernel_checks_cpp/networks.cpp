@@ -93,13 +93,15 @@ class Network {
         for (Room& room : rooms) of_layers.push_back(room.at());
         if (!written) of_layers[0].weight = of_layers[0].deviation = nullptr;
         if (!kind_.dueling) of_layers[2] = {};
-        backward(0, pixels(), of_fp32_, 0, &layers_[0].batch, 2, weights_at_, arguments().data(), int64_t(kind_.numbers),
-                 kept_at_, upstream_.data(), of_weights_at, of_biases_at, of_layers.data(), of_hidden.data());
+        backward(0, pixels(), of_fp32_, 0, &layers_[0].batch, 2, weights_at_, arguments().data(),
+                 int64_t(kind_.numbers), kept_at_, upstream_.data(), of_weights_at, of_biases_at, of_layers.data(),
+                 of_hidden.data());
 
         Exact of_units(rows_ * pitch_), of_actions = exact(upstream_);
         if (kind_.dueling) {
             const Exact of_state = sums_of_actions(of_actions);
-            for (size_t i = 0; i < of_actions.size(); ++i) of_actions[i] -= of_state[state(i)] / double(kind_.actions);
+            for (size_t i = 0; i < of_actions.size(); ++i)
+                of_actions[i] -= of_state[state(i)] / double(kind_.actions);
             add_gradient(dense_[2], 0, of_state, rooms[2], "state, ", of_units);
         }
         add_gradient(dense_[1], pitch_ - half_, of_actions, rooms[1], "actions, ", of_units);
@@ -128,7 +130,8 @@ class Network {
                              int64_t(layer.inputs), int64_t(layer.outputs)});
             if (kind_.noisy) {
                 given.back().deviation = layer.deviation.data(), given.back().noise_in = from;
-                given.back().bias_deviation = layer.bias_deviation.data(), given.back().noise_out = from + layer.inputs;
+                given.back().bias_deviation = layer.bias_deviation.data(),
+                given.back().noise_out = from + layer.inputs;
             }
             from += layer.inputs + layer.outputs;
         }
@@ -138,8 +141,9 @@ class Network {
     // What a forward pass puts out; it makes noise of the draws in `noise_`.
     Numbers passed(bool keep) {
         Numbers outputs(upstream_.size());
-        forward(0, pixels(), of_fp32_, 0, &layers_[0].batch, 2, weights_at_, biases_at_, arguments().data(), noise_.data(),
-                kind_.noisy ? int64_t(draws_) : 0, int64_t(kind_.numbers), keep ? kept_at_ : nullptr, outputs.data());
+        forward(0, pixels(), of_fp32_, 0, &layers_[0].batch, 2, weights_at_, biases_at_, arguments().data(),
+                noise_.data(), kind_.noisy ? int64_t(draws_) : 0, int64_t(kind_.numbers), keep ? kept_at_ : nullptr,
+                outputs.data());
         return outputs;
     }
     // Gives the layers that results are compared with the noise that a pass made.
@@ -194,12 +198,9 @@ class Network {
 
 void check_networks() {
     const Kind kinds[] = {
-        {"linear head", false, false, 6, 1},
-        {"noisy linear head", false, true, 6, 1},
-        {"dueling head", true, false, 6, 1},
-        {"noisy dueling head", true, true, 18, 1},
-        {"head of atoms", false, false, 6, 51},
-        {"noisy dueling head of atoms", true, true, 6, 51},
+        {"linear head", false, false, 6, 1},    {"noisy linear head", false, true, 6, 1},
+        {"dueling head", true, false, 6, 1},    {"noisy dueling head", true, true, 18, 1},
+        {"head of atoms", false, false, 6, 51}, {"noisy dueling head of atoms", true, true, 6, 51},
     };
     for (const Kind& kind : kinds)
         for (const int64_t batch : {1, 3, 33}) {

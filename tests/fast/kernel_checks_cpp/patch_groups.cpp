@@ -33,7 +33,8 @@ static void check_groups(const std::string& name, const Shape& shape, const Patc
                          const std::vector<size_t>& firsts) {
     Exact expected, expected_places;
     for (size_t pixel = 0; pixel < firsts.size(); ++pixel)
-        if (firsts[pixel] == pixel) expected.push_back(double(pixel)), expected_places.push_back(double(shape.patch(pixel)));
+        if (firsts[pixel] == pixel)
+            expected.push_back(double(pixel)), expected_places.push_back(double(shape.patch(pixel)));
     Numbers found, found_places, of_pixels(firsts.size());
     for (size_t group = 0; group < groups.count(); ++group) {
         found.push_back(float(groups.first_pixel(group))), found_places.push_back(float(groups.place(group)));
@@ -45,7 +46,8 @@ static void check_groups(const std::string& name, const Shape& shape, const Patc
     compare("the group of each pixel, " + name, of_pixels, Exact(firsts.begin(), firsts.end()), 0);
 }
 
-// Two layers on one image: the second reads the first pixels of the first one's groups in place of what becomes of them.
+// Two layers on one image: the second reads the first pixels of the first one's groups in place of what becomes of
+// them.
 static void check_image(std::string name, const Convolution (&layers)[2], const std::vector<uint8_t>& bytes) {
     const Shape first(&layers[0].batch), second(&layers[1].batch);
     name += ", " + std::to_string(layers[0].height) + " × " + std::to_string(layers[0].width) + " pixels";

@@ -7,21 +7,22 @@
 extern "C" {
 double norm(const float* const* tensors, const int64_t* counts, int64_t number);
 void rmsprop(float* const* weights, const float* const* gradients, float* const* means, float* const* squares,
-             const int64_t* counts, int64_t tensors, float learning_rate, float epsilon, float of_gradient, float decay,
-             float of_square);
+             const int64_t* counts, int64_t tensors, float learning_rate, float epsilon, float of_gradient,
+             float decay, float of_square);
 void adam(float* const* weights, const float* const* gradients, float* const* means, float* const* squares,
           const int64_t* counts, int64_t tensors, float learning_rate, float epsilon, float of_gradient, float decay,
           float of_square, float root);
 bool gather_stacks(const uint8_t* frames, const uint8_t* starts, int64_t size, int64_t envs, int64_t stack,
                    int64_t frame_bytes, const int64_t* at, int64_t count, uint8_t* to);
-void find_cells(const double* const* sums, int64_t levels, int64_t fan_out, const double* masses, int64_t count,
-                int64_t* found);
-void draw_cells(const double* const* sums, const double* const* minima, int64_t levels, int64_t fan_out,
-                const double* units, int64_t rows, int64_t strata, double exponent, int64_t* found, float* weights);
+void find_indices(const double* const* sums, int64_t levels, int64_t fan_out, const double* masses, int64_t count,
+                  int64_t* found);
+void draw_indices(const double* const* sums, const double* const* minima, int64_t levels, int64_t fan_out,
+                  const double* units, int64_t rows, int64_t strata, double exponent, int64_t* found, float* weights);
 bool set_priorities(double* const* sums, double* const* minima, int64_t levels, int64_t fan_out, int64_t leaves,
                     const int64_t* at, const double* priorities, int64_t count);
 bool set_by_errors(double* const* sums, double* const* minima, int64_t levels, int64_t fan_out, int64_t leaves,
-                   const int64_t* at, const float* errors, int64_t count, double offset, double alpha, double* highest);
+                   const int64_t* at, const float* errors, int64_t count, double offset, double alpha,
+                   double* highest);
 }
 
 static void check_optimizers() {
@@ -145,31 +146,33 @@ static void check_tree() {
         masses.push_back(mass), places.push_back(double(leaf));
     }
     std::vector<int64_t> found(masses.size());
-    find_cells(tree.sums_at.data(), Tree::kLevels, Tree::kFanOut, masses.data(), int64_t(masses.size()), found.data());
+    find_indices(tree.sums_at.data(), Tree::kLevels, Tree::kFanOut, masses.data(), int64_t(masses.size()),
+                 found.data());
     compare("found", found, places, 0);
     const double beyond = total * 2;  // rounding may draw it: the last with priority
-    find_cells(tree.sums_at.data(), Tree::kLevels, Tree::kFanOut, &beyond, 1, found.data());
+    find_indices(tree.sums_at.data(), Tree::kLevels, Tree::kFanOut, &beyond, 1, found.data());
     if (expected[size_t(found[0])] == 0) ++failures, std::puts("found: an index without priority");
 
     constexpr int64_t kRows = 2, kStrata = 8;
     const Exact units = {0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 0.999, 0.5, 0.25, 0.75};
     std::vector<int64_t> drawn_at(kRows * kStrata), again(drawn_at.size());
     Numbers weights(drawn_at.size());
-    draw_cells(tree.sums_at.data(), tree.minima_at.data(), Tree::kLevels, Tree::kFanOut, units.data(), kRows, kStrata,
-               -0.5, drawn_at.data(), weights.data());
+    draw_indices(tree.sums_at.data(), tree.minima_at.data(), Tree::kLevels, Tree::kFanOut, units.data(), kRows,
+                 kStrata, -0.5, drawn_at.data(), weights.data());
     Exact mass(units.size()), of_weight;
     for (size_t i = 0; i < units.size(); ++i) mass[i] = (double(i % kStrata) + units[i]) * (total / kStrata);
-    find_cells(tree.sums_at.data(), Tree::kLevels, Tree::kFanOut, mass.data(), int64_t(mass.size()), again.data());
+    find_indices(tree.sums_at.data(), Tree::kLevels, Tree::kFanOut, mass.data(), int64_t(mass.size()), again.data());
     compare("drawn", drawn_at, Exact(again.begin(), again.end()), 0);
-    for (const int64_t index : drawn_at) of_weight.push_back(std::pow(expected[size_t(index)] / tree.minima.back()[0], -0.5));
+    for (const int64_t index : drawn_at)
+        of_weight.push_back(std::pow(expected[size_t(index)] / tree.minima.back()[0], -0.5));
     compare("weights", weights, of_weight, 1e-6);
 
     // the larger of two errors counts; NaN and what has no priority change nothing
     const int64_t drawn_again[] = {at[1], at[1], at[2], at[3], 0};
     const float errors[] = {2, 5, NAN, 0, 9};
     double highest = 1;
-    set_by_errors(tree.sums_at.data(), tree.minima_at.data(), Tree::kLevels, Tree::kFanOut, Tree::kLeaves, drawn_again,
-                  errors, 5, 1, 2, &highest);
+    set_by_errors(tree.sums_at.data(), tree.minima_at.data(), Tree::kLevels, Tree::kFanOut, Tree::kLeaves,
+                  drawn_again, errors, 5, 1, 2, &highest);
     expected[size_t(at[1])] = 36;
     if (expected[size_t(at[3])] > 0) expected[size_t(at[3])] = 1;
     compare("priorities by errors", tree.sums[0], expected, 1e-12);
