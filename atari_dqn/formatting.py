@@ -79,6 +79,11 @@ def shortened(keys: Sequence[str], most: int) -> str:
     return ", ".join([*keys[:most], *more])
 
 
+def plural(number: int, noun: str) -> str:
+    """Format a number with its noun: `1 run`, `1,200 runs`."""
+    return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
 def wrapped(text: str, *, indent: str = "  ", first_indent: str = "") -> str:
     """Break a line of the terminal at 80 columns; `indent` is in front of each part but the first."""
     return textwrap.fill(

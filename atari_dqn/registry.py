@@ -1,13 +1,19 @@
-"""A table of named objects, each imported when it is first used."""
+"""A table of named objects, each imported when it is first used; other packages may add to it."""
 
 from __future__ import annotations
 
 import difflib
+import traceback
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from functools import cache
 from importlib import import_module
-from typing import Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 from atari_dqn.errors import UserError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 T = TypeVar("T")
 
@@ -15,7 +21,7 @@ T = TypeVar("T")
 class Registry(Generic[T]):
     """A mapping from a unique name to an object, given as `"module:attribute"`.
 
-    Other packages add names through entry points of `group`; ours come first.
+    Other packages add names through entry points of `group`. A name that has two objects cannot be used.
     """
 
     def __init__(self, kind: str, entries: Iterable[tuple[str, str]], *, group: str | None = None) -> None:
@@ -33,19 +39,45 @@ class Registry(Generic[T]):
         self._targets[name] = target
 
     def load(self, name: str) -> T:
-        """Import and return the object registered as `name`; `UserError` if there is none."""
-        target = self._targets.get(name) or self._installed(name)
+        """Import and return the object registered as `name`.
+
+        `UserError` if there is none, if there are several, or if that of another package is no function or
+        class, or cannot be imported.
+        """
+        target, entry = self._targets.get(name), self._entry_point(name)
+        if entry is not None and target is not None:
+            raise UserError(
+                f"{self.kind} {name!r} is built in, but {_described(entry)} has its name; {_REMOVE}"
+            )
+        if entry is not None:
+            with self.using(name):
+                return cast(T, _imported(entry))
         if target is None:
             raise UserError(self._unknown(name))
         module, attribute = target.split(":")
         return cast(T, getattr(import_module(module), attribute))
 
+    @contextmanager
+    def using(self, name: str) -> Iterator[None]:
+        """Convert an exception of the block, which uses an object of another package, to a `UserError`."""
+        try:
+            yield
+        except UserError:
+            raise
+        except Exception as error:
+            entry = self._entry_point(name)
+            if entry is None:
+                raise
+            raise UserError(
+                f"{self.kind} {name!r}: {_described(entry)} cannot be used: {_problem(error)}; "
+                f"correct that package, or choose another {self.kind}"
+            ) from error
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._targets)
 
-    def _installed(self, name: str) -> str | None:
-        """Give the target of another package's entry point; None where there is none."""
-        return None if self._group is None else _installed(self._group).get(name)
+    def _entry_point(self, name: str) -> EntryPoint | None:
+        return None if self._group is None else entry_point(self._group, name)
 
     def _unknown(self, name: str) -> str:
         near = difflib.get_close_matches(name, self._targets, n=1)
@@ -53,13 +85,57 @@ class Registry(Generic[T]):
         return f"unknown {self.kind} {name!r}; expected one of {', '.join(sorted(self._targets))}{hint}"
 
 
+_REMOVE = "rename it in its package, or uninstall that package"
+
+
 def entry_point_names(group: str) -> tuple[str, ...]:
-    """Name the parts that other packages install."""
-    return tuple(sorted(_installed(group)))
+    """Return the names that other packages add to a group."""
+    return tuple(sorted({entry.name for entry in _entry_points(group)}))
 
 
-def _installed(group: str) -> dict[str, str]:
-    """Map the names of a group's entry points to their targets."""
+def entry_point(group: str, name: str) -> EntryPoint | None:
+    """Find the entry point of a name; None if there is none, `UserError` if there are several."""
+    found = [entry for entry in _entry_points(group) if entry.name == name]
+    if len(found) > 1:
+        raise UserError(
+            f"{name!r} is added to {group} by {' and by '.join(map(_described, found))}; {_REMOVE}"
+        )
+    return found[0] if found else None
+
+
+def package_of(entry: EntryPoint) -> tuple[str, str]:
+    """Return name and version of the package that installed an entry point."""
+    assert entry.dist is not None, "entry points are found in installed packages"
+    return entry.dist.name, entry.dist.version
+
+
+@cache
+def _entry_points(group: str) -> tuple[EntryPoint, ...]:
+    """Find the entry points of a group; this reads the metadata of every installed package."""
     from importlib.metadata import entry_points  # here, as most commands need none
 
-    return {entry.name: entry.value for entry in entry_points(group=group)}
+    return tuple(entry_points(group=group))
+
+
+def _described(entry: EntryPoint) -> str:
+    return f"the entry point {entry.name} = {entry.value} of {' '.join(package_of(entry))}"
+
+
+def _imported(entry: EntryPoint) -> object:
+    if ":" not in entry.value:
+        raise ValueError("expected MODULE:NAME")
+    found: object = entry.load()
+    if not callable(found):
+        raise TypeError(f"found {type(found).__name__}, expected a function or a class")
+    return found
+
+
+def _problem(error: Exception) -> str:
+    """Describe an exception with the line of the other package that raised it, if one did."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = __file__.removesuffix("registry.py")
+    others = [
+        each for each in frames if not each.filename.startswith(own) and "importlib" not in each.filename
+    ]
+    place = f" ({others[-1].filename}, line {others[-1].lineno})" if others else ""
+    return f"{type(error).__name__}: {error}{place}"

@@ -1,6 +1,7 @@
 """A package outside the tree adds a torso and a loss through entry points, without a change of ours."""
 
 import json
+import shutil
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -47,16 +48,23 @@ SETS = (
 )
 
 
+def install(
+    folder: Path, *, module: str = MODULE, name: str = "other-agents", version: str = "1.0",
+    entry_points: str = ENTRY_POINTS,
+) -> Path:  # fmt: skip
+    """Install a package into a folder of packages, and return the folder."""
+    info = folder / f"{name.replace('-', '_')}-{version}.dist-info"
+    info.mkdir(parents=True)
+    (folder / "other_agents.py").write_text(module)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+    (info / "entry_points.txt").write_text(entry_points)
+    return folder
+
+
 @pytest.fixture(scope="module")
 def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of installed packages with another author's part."""
-    folder = tmp_path_factory.mktemp("packages")
-    (folder / "other_agents.py").write_text(MODULE)
-    info = folder / "other_agents-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: other-agents\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(ENTRY_POINTS)
-    return folder
+    return install(tmp_path_factory.mktemp("packages"))
 
 
 @pytest.fixture
@@ -83,6 +91,108 @@ def test_name_that_no_package_has_is_refused(dqn: Callable[..., Finished]) -> No
     refused = dqn("train", TINY_CATCH, "--set", "network.kind=narow", "--plain")
     assert refused.code == 2
     assert 'network.kind: found "narow"' in refused.err
+
+
+@pytest.fixture(scope="module")
+def trained(command_server: CommandServer, packages: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run with both parts of version 1.0, for reading only."""
+    run = tmp_path_factory.mktemp("trained") / "run"
+    made = command_server.run("train", TINY_CATCH, *SETS, "--run-dir", run, "--plain", path=[str(packages)])
+    assert made.code == 0, made.err
+    return run
+
+
+@pytest.fixture
+def mine(trained: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(trained, tmp_path / "run", symlinks=True))
+
+
+def test_provenance_has_the_version_of_the_package_that_a_run_uses(trained: Path) -> None:
+    assert json.loads((trained / "provenance.json").read_text())["versions"]["other-agents"] == "1.0"
+
+
+def test_resume_with_another_version_of_the_package_says_that_it_may_differ(
+    command_server: CommandServer, mine: Path, tmp_path: Path
+) -> None:
+    newer = install(tmp_path / "newer", version="2.0")
+    done = command_server.run("resume", mine, "--frames", "100", "--plain", path=[str(newer)])
+    assert done.code == 0, done.err
+    assert "may differ from an uninterrupted one: other-agents 2.0, it began with 1.0" in done.output
+
+
+@pytest.mark.parametrize(
+    "words", [("resume", "--frames", "100"), ("eval", "--episodes", "1")], ids=lambda words: words[0]
+)
+def test_network_of_another_version_that_does_not_fit_is_not_called_damage(
+    command_server: CommandServer, mine: Path, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    wider = install(tmp_path / "wider", version="2.0", module=MODULE.replace("(8, 8, 4)", "(16, 8, 4)"))
+    done = command_server.run(words[0], mine, *words[1:], path=[str(wider)])
+    assert done.code == 2
+    assert "agent.pt: " in done.err
+    assert "the code of other-agents (now 2.0, then 1.0) has changed" in done.err
+    assert "start a new run" not in done.err
+
+
+FAULTY = {
+    "import": ("import no_such_module", "No module named 'no_such_module' ({module}, line 1)"),
+    "attribute": ("", "has no attribute 'NarrowTorso'"),
+    "object": ("NarrowTorso = 3", "found int, expected a function or a class"),
+    "result": ("def NarrowTorso(**settings): return 3", "found int, expected a Torso"),
+    "arguments": ("def NarrowTorso(size): pass", "got an unexpected keyword argument"),
+}
+"""A fault: the module, and what the message says of it."""
+
+
+@pytest.mark.parametrize(("module", "problem"), FAULTY.values(), ids=FAULTY)
+def test_faulty_network_is_an_error_that_names_entry_point_and_package(
+    command_server: CommandServer, tmp_path: Path, module: str, problem: str
+) -> None:
+    faulty = install(tmp_path / "faulty", module=module)
+    done = command_server.run("train", TINY_CATCH, *SETS, cwd=tmp_path, path=[str(faulty)])
+    assert done.code == 2
+    entry = (
+        "network 'narrow': the entry point narrow = other_agents:NarrowTorso of other-agents 1.0 cannot be"
+    )
+    assert entry in done.err
+    assert problem.format(module=faulty / "other_agents.py") in done.err
+    assert not (tmp_path / "outputs").exists()
+
+
+def test_loss_that_is_none_is_an_error_that_names_the_package(
+    command_server: CommandServer, tmp_path: Path
+) -> None:
+    faulty = install(tmp_path / "faulty", module="def log_cosh(target_rule, settings): return 3")
+    done = command_server.run("train", TINY_CATCH, "--set", "learner.loss=log_cosh", path=[str(faulty)])
+    assert done.code == 2
+    assert "log_cosh of other-agents 1.0 cannot be used: TypeError: found int, expected a LossFn" in done.err
+
+
+def test_name_that_two_packages_add_is_an_error_that_names_both(
+    command_server: CommandServer, packages: Path, tmp_path: Path
+) -> None:
+    second = install(tmp_path / "second", name="more-agents", version="0.3")
+    done = command_server.run("train", TINY_CATCH, *SETS, path=[str(packages), str(second)])
+    assert done.code == 2
+    assert "other-agents 1.0" in done.err
+    assert "more-agents 0.3" in done.err
+
+
+@pytest.mark.parametrize(("kind", "code"), [("nature", 2), ("dopamine", 0)])
+def test_name_of_ours_that_a_package_adds_is_an_error_only_where_it_is_used(
+    command_server: CommandServer, tmp_path: Path, kind: str, code: int
+) -> None:
+    entry_points = "[atari_dqn.networks]\nnature = other_agents:NarrowTorso\n"
+    shadowing = install(tmp_path / "shadowing", module="import no_such_module", entry_points=entry_points)
+    sets = ("--set", f"network.kind={kind}", *SETS[4:])
+    done = command_server.run(
+        "train", TINY_CATCH, *sets, "--run-dir", tmp_path / "run", path=[str(shadowing)]
+    )
+    assert done.code == code
+    message = (
+        "network 'nature' is built in, but the entry point nature = other_agents:NarrowTorso of other-agents"
+    )
+    assert (message in done.err) == (code == 2)
 
 
 def test_name_of_ours_is_allowed_without_a_search_of_the_packages(monkeypatch: pytest.MonkeyPatch) -> None:

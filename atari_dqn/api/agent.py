@@ -48,7 +48,7 @@ def load(path: str | Path, *, device: str = "auto") -> Agent:
     ('catch', 2000)
     """
     source = path_of("path", path, expected="the path of a run, a checkpoint or an archive")
-    return Agent(load_frozen(source, resolve_device(device)))
+    return Agent(load_frozen(source, resolve_device(device, where="device")))
 
 
 class Agent:
@@ -190,12 +190,17 @@ class Agent:
         if not isinstance(given, np.ndarray):
             raise UserError(
                 f"observation: found an object of type {type(given).__name__}, "
-                f"expected a NumPy array, uint8 of shape {expected}, or a batch of such"
+                f"expected a NumPy array, uint8 of shape {expected}, or a batch of at least one such"
             )
-        if observation.dtype != np.uint8 or observation.shape[-3:] != expected or observation.ndim > 4:
+        is_batch = observation.ndim == 4 and len(observation) > 0
+        if (
+            observation.dtype != np.uint8
+            or observation.shape[-3:] != expected
+            or not (observation.ndim == 3 or is_batch)
+        ):
             raise UserError(
                 f"observation: found {observation.dtype} of shape {observation.shape}, "
-                f"expected uint8 of shape {expected}, or a batch of such"
+                f"expected uint8 of shape {expected}, or a batch of at least one such"
             )
         # torch takes neither negative strides nor read-only memory
         return np.require(observation.reshape(-1, *expected), requirements=("C", "W"))

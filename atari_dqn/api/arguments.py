@@ -14,7 +14,7 @@ def path_of(name: str, value: object, *, expected: str = "a path") -> Path:
     """Convert an argument to a path; `UserError` with its name for a value that is none."""
     if isinstance(value, str | PathLike):
         return Path(value)
-    raise UserError(f"{name}: found {_kind(value)}, expected {expected}")
+    raise UserError(f"{name}: found {kind_of(value)}, expected {expected}")
 
 
 def check_count(name: str, value: object) -> None:
@@ -33,5 +33,6 @@ def check_finite(name: str, value: object) -> None:
         raise UserError(f"{name}: found {value!r}, expected a finite number")
 
 
-def _kind(value: object) -> str:
+def kind_of(value: object) -> str:
+    """Describe what an argument is, as the continuation of "found …"."""
     return "None" if value is None else f"an object of type {type(value).__name__}"

@@ -25,10 +25,12 @@ def compare(
 ) -> Comparison:
     """Compare runs, folders of runs or archives, as `dqn compare` does.
 
-    `runs`: one or several. Those that differ in their seed alone are one group. `at_frames`: compare at this
-    frame instead of the final scores. `to_score`: the score whose time is measured. Without `strict`, runs
-    that cannot be read are left out, and the result names them; with it, their error is raised. `UserError`
-    for no runs, for `at_frames` below 1, and for a `human_table` other than `atari57` and `nature2015`.
+    `runs`: one or several; a folder stands for the runs below it, those of sweeps too. Runs that differ in
+    their seed alone are one group. `at_frames`: compare at this frame instead of the final scores.
+    `to_score`: the score whose time is measured. Without `strict`, runs that cannot be read, and tunes, are
+    left out, and the result names them; with it, their error is raised. `UserError` for no runs, for a path
+    that does not exist, for `at_frames` below 1, and for a `human_table` other than `atari57` and
+    `nature2015`.
 
     >>> import atari_dqn as dqn
     >>> comparison = dqn.compare(["outputs/catch"])

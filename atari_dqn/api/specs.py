@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from atari_dqn.api.arguments import path_of
+from atari_dqn.api.arguments import kind_of, path_of
 from atari_dqn.errors import UserError
 from atari_dqn.spec.keys import Scalar
 from atari_dqn.spec.loader import ResolvedSpec, load_spec
@@ -26,12 +26,23 @@ def resolved_spec(spec: str | Path, overrides: Overrides | None = None) -> Resol
     `UserError` for anything but a name or a path.
     """
     expected = "the name of a shipped spec or a file, such as spec.toml of a run directory"
-    return load_spec(path_of("spec", spec, expected=expected), assignments(overrides))
+    return load_spec(path_of("spec", spec, expected=expected), assignments(overrides), where="overrides")
 
 
 def assignments(overrides: Overrides | None) -> list[str]:
-    """Write overrides as arguments of `--set`, with values in TOML: `toggles.double=true`."""
-    return [f"{key}={_toml(value)}" for key, value in (overrides or {}).items()]
+    """Write overrides as arguments of `--set`, with values in TOML: `toggles.double=true`.
+
+    `UserError` for anything but a mapping from dotted keys.
+    """
+    given: object = {} if overrides is None else overrides
+    if not isinstance(given, Mapping):
+        raise UserError(
+            f'overrides: found {kind_of(given)}, expected a mapping, such as {{"learner.batch_size": 64}}'
+        )
+    for key in given:
+        if not isinstance(key, str):
+            raise UserError(f'overrides: found the key {key!r}, expected one such as "learner.batch_size"')
+    return [f"{key}={_toml(value)}" for key, value in given.items()]
 
 
 def complete_spec(spec: SpecLike, overrides: Overrides | None = None) -> Spec:

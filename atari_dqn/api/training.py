@@ -61,12 +61,13 @@ def train(
         if run_dir is not None
         else default_run_dir(resolved.name, resolved.spec.seed)
     )
+    refuse_existing(path, where="run_dir")
     views: list[Sink] = [] if on_event is None else [_Callback(on_event)]
     command = ["dqn", "train", str(spec), *(f"--set={each}" for each in assignments(overrides))]
     start(
         resolved,
         path,
-        device=resolve_device(device),
+        device=resolve_device(device, where="device"),
         open_views=lambda _: nullcontext(views),
         command_line=command,
         busy_since=before,
@@ -94,7 +95,7 @@ def start(
     resolved, choices = resolved_here(resolved, str(device), hardware)
     preflight.check_run_fits(resolved.spec, device, hardware, actors_here=make_actors is local_actors)
     threads = decided(resolved.spec.learner.threads)
-    busy = preflight.busy_machine(busy_since, device, threads, "use --set learner.threads={threads}")
+    busy = preflight.busy_machine(busy_since, device, threads, "set learner.threads = {threads}")
     origin = launch.Origin(command_line=command_line, hardware=hardware, choices=choices)
     with open_views(resolved) as views:
         preflight.announce(resolved.spec, views, step=0, busy=busy)

@@ -215,6 +215,18 @@ def _loss(spec: Spec) -> LossFn:
     """Make the loss that the spec names for scalar values, or else the loss of the kind of distribution."""
     if has_sequences(spec):
         return sequence_loss(spec)
-    make = _value_kind(spec).loss if spec.learner.loss is None else LOSSES.load(spec.learner.loss)
-    loss = make(_target_rule(spec), _settings(spec))
+    target_rule, settings = _target_rule(spec), _settings(spec)
+    if spec.learner.loss is None:
+        loss = _value_kind(spec).loss(target_rule, settings)
+    else:
+        loss = _named_loss(spec.learner.loss, target_rule, settings)
     return self_prediction_loss(spec, loss) if spec.toggles.self_prediction else loss
+
+
+def _named_loss(name: str, target_rule: TargetRule, settings: Settings) -> LossFn:
+    make = LOSSES.load(name)
+    with LOSSES.using(name):
+        loss = make(target_rule, settings)
+        if not callable(loss):
+            raise TypeError(f"found {type(loss).__name__}, expected a LossFn")
+    return loss

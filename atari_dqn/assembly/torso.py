@@ -19,4 +19,8 @@ def make_torso(spec: Spec, info: GameInfo, **settings: Any) -> Torso:
     keys = asdict(spec.network)
     of_kind = {name: keys[name] for name in _KEYS if keys[name] is not None}
     make = NETWORKS.load(spec.network.kind)
-    return make(stack=spec.env.stack_frames, frame_shape=info.frame_shape, **of_kind, **settings)
+    with NETWORKS.using(spec.network.kind):
+        torso = make(stack=spec.env.stack_frames, frame_shape=info.frame_shape, **of_kind, **settings)
+        if not isinstance(torso, Torso):
+            raise TypeError(f"found {type(torso).__name__}, expected a Torso")
+    return torso

@@ -29,6 +29,8 @@ if TYPE_CHECKING:  # it imports torch, which may be missing
     from atari_dqn.bench.update_times import UpdateTime
 
 _COLUMNS = 80
+_NARROW_INDENT = 4
+_ADVICE = "recommended settings for this machine and the network of the DQN paper"
 _LOAD_SECONDS = 0.4
 """The minimum time over which the load of other programs is measured."""
 _LOADER_REMEDY = (
@@ -94,31 +96,33 @@ def _has_kernels() -> bool:
         return False
 
 
-def diagnosis_text(diagnosis: Diagnosis) -> str:
-    """Format a diagnosis as plain text."""
+def diagnosis_text(diagnosis: Diagnosis, columns: int = _COLUMNS) -> str:
+    """Format a diagnosis as plain text, for a terminal of some columns."""
     width = max(len(check.name) for check in diagnosis.checks)
-    lines = [line for check in diagnosis.checks for line in _check_lines(check, width)]
-    lines += ["", "recommended settings for this machine and the network of the DQN paper"]
-    lines += [line for setting in diagnosis.settings for line in _setting_lines(setting)]
+    lines = [line for check in diagnosis.checks for line in _check_lines(check, width, columns)]
+    lines += ["", *textwrap.wrap(_ADVICE, columns)]
+    for setting in diagnosis.settings:
+        lines += _lines_after(f"  {setting.key} = {setting.value}   ", setting.reason, columns)
     return "\n".join(lines)
 
 
-def _setting_lines(setting: Setting) -> list[str]:
-    head = f"  {setting.key} = {setting.value}   "
-    return textwrap.wrap(
-        head + setting.reason, _COLUMNS, subsequent_indent=" " * len(head), drop_whitespace=True
-    )
-
-
-def _check_lines(check: Check, name_width: int) -> list[str]:
+def _check_lines(check: Check, name_width: int, columns: int) -> list[str]:
     head = f"{check.status:<5} {check.name:<{name_width}}  "
-    indent = " " * len(head)
-    lines = textwrap.wrap(check.text, _COLUMNS, initial_indent=head, subsequent_indent=indent)
+    lines = _lines_after(head, check.text, columns)
     if check.remedy:
-        lines += textwrap.wrap(
-            check.remedy, _COLUMNS, initial_indent=indent + "→ ", subsequent_indent=indent + "  "
-        )
-    return lines or [head]
+        lines += _lines_after(_indent(head, columns) + "→ ", check.remedy, columns)
+    return lines
+
+
+def _lines_after(head: str, text: str, columns: int) -> list[str]:
+    """Break a text into lines: the first after its head, the others below it."""
+    found = textwrap.wrap(text, columns, initial_indent=head, subsequent_indent=_indent(head, columns))
+    return found or [head]
+
+
+def _indent(head: str, columns: int) -> str:
+    """Return the indent of what is below a head; in a narrow terminal a small one leaves room for words."""
+    return " " * (len(head) if len(head) <= columns // 2 else _NARROW_INDENT)
 
 
 def _checks(hardware: Hardware) -> Iterator[Check]:

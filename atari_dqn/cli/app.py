@@ -110,6 +110,8 @@ def main() -> None:
         if sys.stdout is not None:  # it may be closed
             sys.stdout.flush()
     except KeyboardInterrupt:
+        if sys.stdout is not None:
+            _discard_output()  # a line during whose writing the signal came would be written again
         _print_error("interrupted; what had been saved before is whole")
         status = _INTERRUPTED
     except (UserError, HaltedError, DamagedError, InfrastructureError) as error:
@@ -209,5 +211,8 @@ def _refuse_lost_folder() -> None:
 
 
 def _discard_output() -> None:
-    """Redirect the output to the null device, because the interpreter flushes it again at its end."""
+    """Redirect the output to the null device, because the interpreter flushes it again at its end.
+
+    Everything that is printed is flushed at once, so only what was being written is lost.
+    """
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

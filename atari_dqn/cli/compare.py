@@ -18,6 +18,8 @@ EXAMPLES = """\
 dqn compare outputs/*
 dqn compare outputs/pong_* --at 1M --html pong.html"""
 
+_STANDARD_OUTPUT = Path("-")
+
 
 def _human_tables() -> list[str]:
     from atari_dqn.compare.reference.studies import HUMAN_TABLES
@@ -60,9 +62,13 @@ def compare(
         typer.Option(metavar="SCORE", help="Count frames and hours to this score. Default: the human score."),
     ] = None,
     human_table: HumanTableOption = "atari57",
-    json: Annotated[Path | None, typer.Option(metavar="FILE.json", help="Write everything as JSON.")] = None,
+    json: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.json", help="Write everything as JSON; to - in place of the tables."),
+    ] = None,
     csv: Annotated[
-        Path | None, typer.Option(metavar="FILE.csv", help="Write one row per group as CSV.")
+        Path | None,
+        typer.Option(metavar="FILE.csv", help="Write one row per group as CSV; to - in place of the tables."),
     ] = None,
     plot: Annotated[Path | None, typer.Option(metavar="FILE.png|.svg", help="Draw learning curves.")] = None,
     html: Annotated[
@@ -73,10 +79,10 @@ def compare(
     """Compare runs: statistics over seeds, aggregates over games, published scores as references."""
     target = number("--to-score", to_score)
     outputs = ((json, _write_json), (csv, _write_csv), (plot, _write_plot), (html, _write_html))
-    check_outputs([path for path, _ in outputs if path is not None])
-    if plot is not None:
-        _check_plotting(plot)
+    _check_outputs(json=json, csv=csv, plot=plot, html=html)
     comparison = _compare(run_dirs, strict=strict, at=parse_frames(at), score=target, table=human_table)
+    if _STANDARD_OUTPUT not in (json, csv):
+        _print(comparison)
     for path, write in outputs:
         if path is not None:
             write(comparison, path)
@@ -85,17 +91,33 @@ def compare(
 def _compare(
     paths: list[Path], *, strict: bool, at: int | None, score: float | None, table: str
 ) -> Comparison:
-    """Compare runs and print the tables; leave out unreadable runs, or raise their error if `strict`."""
+    """Compare runs; leave out unreadable ones, or raise their error if `strict`."""
+    with interrupts_blocked():
+        from atari_dqn.api.comparing import compare as compare_runs
+
+    return compare_runs(paths, strict=strict, at_frames=at, to_score=score, human_table=table)
+
+
+def _print(comparison: Comparison) -> None:
+    """Print the tables."""
     with interrupts_blocked():
         from rich.console import Console
 
-        from atari_dqn.api.comparing import compare as compare_runs
         from atari_dqn.view.comparison_tables import comparison_view
         from atari_dqn.view.safe import Safe
 
-    comparison = compare_runs(paths, strict=strict, at_frames=at, to_score=score, human_table=table)
     Console().print(Safe(comparison_view(comparison)))
-    return comparison
+
+
+def _check_outputs(*, json: Path | None, csv: Path | None, plot: Path | None, html: Path | None) -> None:
+    """Raise `UserError` for an output that cannot be written; `-` is standard output, for JSON or CSV."""
+    if json == csv == _STANDARD_OUTPUT:
+        raise UserError("--json -, --csv -: expected one of them; name a file for the other")
+    if html == _STANDARD_OUTPUT:
+        raise UserError("--html -: expected a file, because its page refers to videos next to it")
+    check_outputs([path for path in (json, csv, plot, html) if path not in (None, _STANDARD_OUTPUT)])
+    if plot is not None:
+        _check_plotting(plot)
 
 
 def parse_frames(text: str | None) -> int | None:
@@ -119,16 +141,25 @@ def _check_plotting(path: Path) -> None:
 
 def _write_json(comparison: Comparison, path: Path) -> None:
     from atari_dqn.compare.document import comparison_document
-    from atari_dqn.files.atomic import json_document, write_atomically
+    from atari_dqn.files.atomic import json_document
 
-    write_atomically(path, json_document(comparison_document(comparison)))
+    _write(path, json_document(comparison_document(comparison)))
 
 
 def _write_csv(comparison: Comparison, path: Path) -> None:
     from atari_dqn.compare.document import comparison_csv
+
+    _write(path, comparison_csv(comparison).encode())
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Write a document to a file, or to standard output."""
     from atari_dqn.files.atomic import write_atomically
 
-    write_atomically(path, comparison_csv(comparison).encode())
+    if path == _STANDARD_OUTPUT:
+        typer.echo(data, nl=False)
+    else:
+        write_atomically(path, data)
 
 
 def _write_plot(comparison: Comparison, path: Path) -> None:

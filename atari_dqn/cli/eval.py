@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -92,7 +94,7 @@ def evaluate(
     for result, saved in _scores(agent, names, episodes=num_episodes, envs=num_envs, save=save):
         results.append(result)
         if not json:
-            typer.echo(_text(agent, result, saved))
+            typer.echo(_text(agent, result, saved, given=path))
     if json:
         document = {"scores": [score_document(agent, result) for result in results]}
         typer.echo(json_document(document).decode().rstrip())
@@ -184,11 +186,12 @@ def _remedy(kept: EvaluationProgress | None) -> str:
     return f"{_games(kept)} kept; the same command goes on from there"
 
 
-def _text(agent: FrozenAgent, result: CheckpointScore, saved: SavedScore | None) -> str:
+def _text(agent: FrozenAgent, result: CheckpointScore, saved: SavedScore | None, *, given: Path) -> str:
+    """Format a score; paths in it are relative if that of the command line, `given`, is."""
     score = result.score
     values = score.row()
     lines = [
-        f"{agent.checkpoint} ({agent.spec.game}, {count(agent.env_frames)} frames)",
+        f"{_as_given(agent.checkpoint, given)} ({agent.spec.game}, {count(agent.env_frames)} frames)",
         f"  return   {score}; median {values['median_return']:g},"
         f" from {values['min_return']:g} to {values['max_return']:g}",
         f"  human    {_human_normalised(result)}",
@@ -199,8 +202,14 @@ def _text(agent: FrozenAgent, result: CheckpointScore, saved: SavedScore | None)
         f"           fingerprint {result.protocol.digest()}",
     ]
     if saved:
-        lines.append(f"  kept in  {saved.path}{', where it was already' if saved.kept_before else ''}")
+        place = _as_given(saved.path, given)
+        lines.append(f"  kept in  {place}{', where it was already' if saved.kept_before else ''}")
     return "\n".join(lines)
+
+
+def _as_given(path: Path, given: Path) -> Path:
+    """Return a path relative to the current folder if another one is relative, otherwise as it is."""
+    return path if given.is_absolute() else Path(os.path.relpath(path))
 
 
 def _human_normalised(result: CheckpointScore) -> str:

@@ -12,6 +12,7 @@ from typing import Annotated, TypeVar, overload
 import typer
 
 from atari_dqn.errors import UserError
+from atari_dqn.run.checkpoint.names import MANIFEST
 from atari_dqn.spec.numbers import real_number, whole_number
 from atari_dqn.spec.suggest import did_you_mean
 
@@ -66,7 +67,6 @@ class SiteName(StrEnum):
 MOST_EPISODES = 1_000_000
 """Far above the number of any protocol; a thousand times as many episode numbers would fill the memory."""
 
-_MANIFEST = "manifest.json"  # of a checkpoint; its own module imports torch
 AGENT_HELP = "A run, for its latest checkpoint; a checkpoint; or an archive by `dqn export`."
 _DEVICE = "auto, cpu, cuda or cuda:N."
 
@@ -230,7 +230,7 @@ def run_of(path: Path) -> Path:
     """Return the run directory of one of its checkpoints; any other path as it is."""
     from atari_dqn.files.atomic import is_file
 
-    return path.resolve().parent.parent if is_file(path / _MANIFEST) else path
+    return path.resolve().parent.parent if is_file(path / MANIFEST) else path
 
 
 def check_run(path: Path) -> None:

@@ -61,23 +61,18 @@ def check(spec: SpecArgument, overrides: SetOption = None) -> None:
 @app.command(cls=Command, epilog=_DIFF_EXAMPLES)
 def diff(left: SpecArgument, right: SpecArgument) -> None:
     """Print the keys in which two complete specs differ, with both values."""
-    from rich import box
     from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
 
     from atari_dqn.spec.diff import diff_specs
+    from atari_dqn.view.differences import differences_view
 
     differences = diff_specs(_load(left, None).spec, _load(right, None).spec)
     if not differences:
         typer.echo("no difference")
         return
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for title, style in (("key", "bold"), (printable(str(left)), "red"), (printable(str(right)), "green")):
-        table.add_column(Text(title), style=style, no_wrap=title == "key", overflow="fold")
-    for difference in differences:
-        table.add_row(difference.key, _shown(difference.left), _shown(difference.right))
-    Console().print(table)
+    console = Console()
+    rows = [(each.key, _shown(each.left), _shown(each.right)) for each in differences]
+    console.print(differences_view(rows, str(left), str(right), columns=console.width))
 
 
 def _has_kernels() -> bool:

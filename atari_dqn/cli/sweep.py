@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,9 +23,10 @@ from atari_dqn.cli.options import (
 )
 from atari_dqn.envs.processes import interrupts_blocked
 from atari_dqn.errors import UserError
+from atari_dqn.formatting import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from atari_dqn.machine.hardware import Hardware
     from atari_dqn.scale.members import Sweep
@@ -115,7 +118,7 @@ def sweep(
     if plan:
         _print_plan(opened, planned)
         return
-    _check_one_fits(planned)
+    _check_all_fit(opened, planned)
     opened = _begin(loaded, opened, path, hardware, retry=retry)
     from atari_dqn.cli.sweep_training import train_here
 
@@ -172,19 +175,24 @@ def _load(path: Path, folder: Path | None) -> tuple[Sweep | None, Path]:
 
 
 def _print_status(path: Path) -> None:
-    from rich.console import Console
-
     from atari_dqn.run.sweep.folder import is_sweep
     from atari_dqn.run.sweep.status import SweepStatus
-    from atari_dqn.view.sweep_text import PIPE_COLUMNS, status_lines
+    from atari_dqn.view.sweep_text import status_lines
 
     if not is_sweep(path):
         raise UserError(f"{path}: no sweep has begun there; `dqn sweep` begins it")
     found = SweepStatus(path)
     found.refresh()
-    console = Console()
-    columns = console.width if console.is_terminal else PIPE_COLUMNS
-    typer.echo("\n".join(status_lines(found, columns)))
+    _print_table(partial(status_lines, found))
+
+
+def _print_table(lines: Callable[[int], Iterable[str]]) -> None:
+    """Print a table as wide as the terminal; what follows it is broken at words."""
+    from atari_dqn.view.sweep_text import PIPE_COLUMNS
+    from atari_dqn.view.wrapping import lines_for, terminal_columns
+
+    for line in lines_for(sys.stdout, lines(terminal_columns(sys.stdout) or PIPE_COLUMNS)):
+        typer.echo(line)
 
 
 def _hardware(path: Path) -> Hardware:
@@ -225,26 +233,43 @@ def _plan(
     if is_sweep(opened.folder.path):
         status = SweepStatus(opened.folder.path)
         status.refresh()
-    rates = measured_rates(opened.record, devices[0], within_seconds=_MEASURING_SECONDS) if measure else {}
-    return make_sweep_plan(
-        opened.record, hardware=hardware, devices=devices, status=status, rates=rates, jobs=jobs
+    make = partial(
+        make_sweep_plan, opened.record, hardware=hardware, devices=devices, status=status, jobs=jobs
     )
+    planned = make(rates={})
+    if not measure:
+        return planned
+    unfit = {run.name for run in planned.unfit}
+    fitting = [member for member in opened.record.members if member.name not in unfit]
+    return make(rates=measured_rates(fitting, devices[0], within_seconds=_MEASURING_SECONDS))
 
 
 def _print_plan(opened: OpenedSweep, planned: SweepPlan) -> None:
-    from atari_dqn.scale.plan import plan_text
+    """Print a plan; `UserError` after it if the sweep would be refused."""
+    from atari_dqn.scale.plan import plan_lines
 
     for each in opened.choices:
         typer.echo(str(each))
-    typer.echo(plan_text(planned))
+    _print_table(partial(plan_lines, planned))
+    _check_all_fit(opened, planned)
 
 
-def _check_one_fits(planned: SweepPlan) -> None:
-    if planned.left and not planned.at_once:
-        lacking = " and ".join(planned.limited_by)
-        raise UserError(
-            f"{planned.left[0].name} does not fit: this machine has too little {lacking}; see --plan"
-        )
+def _check_all_fit(opened: OpenedSweep, planned: SweepPlan) -> None:
+    """Refuse a sweep with runs that this machine cannot hold, unless other hosts train runs of it now."""
+    unfit = planned.unfit
+    if not unfit:
+        return
+    more = len(unfit) - 1
+    who = f"{unfit[0].name} and {plural(more, 'run')} more do" if more else f"{unfit[0].name} does"
+    lacking = " and ".join(dict.fromkeys(what for run in unfit for what in run.lacking))
+    problem = f"{who} not fit: this machine has too little {lacking}"
+    if not all(lease.owner.is_here for lease in opened.folder.leases.current().values()):
+        typer.echo(f"{problem}; left to the other hosts that work on the sweep")
+        return
+    raise UserError(
+        f"{problem}; see --plan. Lower the keys that need it, or take it out of the sweep; where several "
+        "hosts share the folder, begin on one that has enough"
+    )
 
 
 def _begin(

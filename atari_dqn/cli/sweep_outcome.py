@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from atari_dqn.errors import InterruptedRunError
-from atari_dqn.formatting import wrapped
+from atari_dqn.formatting import plural, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,25 +18,40 @@ if TYPE_CHECKING:
 
 
 def conclude(status: SweepStatus, result: SweepResult, signal_number: int | None, options: str = "") -> None:
-    """Print the comparison of a complete sweep; raise the error of one that is not complete."""
+    """Print the comparison of what has finished; raise the error of a sweep that is not complete.
+
+    `options`: those with which the command that continues is printed.
+    """
     from atari_dqn.cli.workers import continuing
-    from atari_dqn.run.sweep.failures import ERRORS
-    from atari_dqn.view.sweep_text import failure_lines
 
     folder = status.folder
     if signal_number is not None and result.unfinished:
         error = InterruptedRunError(signal_number)
         error.add_note(
-            f"{len(result.unfinished):,} runs are left, and those that ran have been saved; "
+            f"{plural(len(result.unfinished), 'run')} left, and those that ran have been saved; "
             f"`{continuing('sweep', folder.path, options)}` continues"
         )
         raise error
-    if result.finished:
-        _print_comparison(folder, result.finished)
+    try:
+        if result.finished:
+            _print_comparison(folder, result.finished)
+    finally:  # the reason why runs are missing is reported even if the others cannot be compared
+        _raise_failures(status, result)
+
+
+def _raise_failures(status: SweepStatus, result: SweepResult) -> None:
+    """Raise the error of the worst failure with the reasons of all, and of runs that could not be trained."""
+    from atari_dqn.run.sweep.failures import ERRORS
+    from atari_dqn.view.sweep_text import failure_lines
+
     if result.failed:
         kinds = {failure.kind for failure in result.failed.values()}
-        text = "\n".join([f"{len(result.failed)} runs failed:", *failure_lines(status)])
-        raise next(error for kind, error in ERRORS.items() if kind in kinds)(text)
+        lines = [f"{plural(len(result.failed), 'run')} failed:", *failure_lines(status)]
+        if result.error is not None:
+            lines.append(f"{len(result.unfinished):,} not trained: {result.error}")
+        raise next(error for kind, error in ERRORS.items() if kind in kinds)("\n".join(lines))
+    if result.error is not None:
+        raise result.error
 
 
 def _print_comparison(folder: SweepFolder, names: Sequence[str]) -> None:

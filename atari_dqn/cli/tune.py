@@ -128,7 +128,8 @@ def _tune_on_ray(
 def _load(path: Path, folder: Path | None) -> tuple[Tune, Path]:
     """Return the tune of a file, or of a folder in which it has begun, and its folder."""
     with interrupts_blocked():
-        from atari_dqn.scale.tuning.folder import TuneFolder, is_tune, read_tune_record
+        from atari_dqn.run.directory import is_tune
+        from atari_dqn.scale.tuning.folder import TuneFolder, read_tune_record
         from atari_dqn.scale.tuning.tune_file import load_tune
         from atari_dqn.spec.shipped import shipped_tunes
 
@@ -141,7 +142,8 @@ def _load(path: Path, folder: Path | None) -> tuple[Tune, Path]:
 
 def _print_status(path: Path) -> None:
     from atari_dqn.cli.tune_outcome import print_outcome
-    from atari_dqn.scale.tuning.folder import TuneFolder, is_tune, read_tune_record
+    from atari_dqn.run.directory import is_tune
+    from atari_dqn.scale.tuning.folder import TuneFolder, read_tune_record
     from atari_dqn.scale.tuning.study import TrialLog
 
     if not is_tune(path):
@@ -162,7 +164,8 @@ def _machine(path: Path, device: str) -> tuple[Hardware, Sequence[str]]:
 
 def _device(path: Path, device: str) -> str:
     """Return the device of a command: for `auto` that of the folder, if it has a tune."""
-    from atari_dqn.scale.tuning.folder import TuneFolder, is_tune, read_tune_record
+    from atari_dqn.run.directory import is_tune
+    from atari_dqn.scale.tuning.folder import TuneFolder, read_tune_record
 
     if device == "auto" and is_tune(path):
         return read_tune_record(TuneFolder(path)).device

@@ -13,6 +13,7 @@ import typer
 from atari_dqn.cli.options import number
 from atari_dqn.envs.processes import interrupts_blocked
 from atari_dqn.errors import UserError
+from atari_dqn.formatting import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -58,7 +59,7 @@ def watch(
         from atari_dqn.run.folders import expand_run_paths
         from atari_dqn.run.sweep.folder import is_sweep
 
-    paths = expand_run_paths(run_dirs)
+    paths = _without_tunes(expand_run_paths(run_dirs))
     try:
         if len(run_dirs) == 1 and is_sweep(run_dirs[0]):
             _watch_sweep(run_dirs[0], period_seconds, once=once, plain=plain)
@@ -70,6 +71,18 @@ def watch(
             _watch_one(paths[0], period_seconds, plain=plain)
     except KeyboardInterrupt:  # ends the watching; the run continues
         return
+
+
+def _without_tunes(paths: Sequence[Path]) -> list[Path]:
+    """Leave out tunes, and name each on the error stream; `UserError` if nothing else is left."""
+    from atari_dqn.run.directory import is_tune, tune_text
+
+    texts = {path: tune_text(path) for path in paths if is_tune(path)}
+    if len(texts) == len(paths):
+        raise UserError("; ".join(texts.values()))
+    for text in texts.values():
+        typer.echo(printable(f"left out: {text}"), err=True)
+    return [path for path in paths if path not in texts]
 
 
 def _print_status(path: Path) -> None:
@@ -153,19 +166,16 @@ def _watch_sweep(path: Path, period_seconds: float, *, once: bool, plain: bool) 
     """Show the runs of a sweep, whichever hosts they run on, until all have ended."""
     from contextlib import closing
 
-    from rich.console import Console
-
     from atari_dqn.run.sweep.status import SweepStatus
     from atari_dqn.view.sweep_text import PIPE_COLUMNS, failure_lines, status_lines
     from atari_dqn.view.sweep_views import sweep_view
-    from atari_dqn.view.terminal import is_on_terminal
+    from atari_dqn.view.wrapping import lines_for, terminal_columns
 
     status = SweepStatus(path)
     status.refresh()
     if once:
-        console = Console()
-        columns = console.width if is_on_terminal(console) else PIPE_COLUMNS
-        typer.echo("\n".join(status_lines(status, columns)))
+        columns = terminal_columns(sys.stdout) or PIPE_COLUMNS
+        typer.echo("\n".join(lines_for(sys.stdout, status_lines(status, columns))))
         return
     names = [each.member.name for each in status.members]
     try:
@@ -174,7 +184,7 @@ def _watch_sweep(path: Path, period_seconds: float, *, once: bool, plain: bool) 
                 view.show(names)
                 time.sleep(period_seconds)
     finally:  # after Ctrl-C too
-        for line in failure_lines(status):
+        for line in lines_for(sys.stdout, failure_lines(status)):
             typer.echo(line)
 
 

@@ -60,11 +60,9 @@ def group_runs(runs: Iterable[Run]) -> list[Group]:
     by_method: dict[Identity, dict[str, list[Run]]] = defaultdict(lambda: defaultdict(list))
     for identity, run in _identified(list(runs)):
         by_method[identity][run.game].append(run)
-    labels = _labels({identity: next(iter(games.values()))[0] for identity, games in by_method.items()})
-    methods = {
-        identity: _method(labels[identity], list(chain.from_iterable(games.values())))
-        for identity, games in by_method.items()
-    }
+    of_method = {identity: list(chain.from_iterable(games.values())) for identity, games in by_method.items()}
+    labels = _labels(of_method)
+    methods = {identity: _method(labels[identity], members) for identity, members in of_method.items()}
     return [
         _group(methods[identity], game, members)
         for identity, games in by_method.items()
@@ -93,6 +91,17 @@ def _identity(run: Run, *, auto: bool) -> Identity:
         for key, value in run.values.items()
         if key not in ("seed", "game", _THREADS) and not cannot_change_results(key)
     )
+
+
+def other_differences(ours: Run, theirs: Run) -> list[str]:
+    """List the keys, except toggles, seed and game, in which two runs differ.
+
+    A key that only one of them has, such as one of a toggle's, follows from another. Values that machines
+    chose do not count.
+    """
+    left, right = (dict(_identity(run, auto=True)) for run in (ours, theirs))
+    differing = {key for key in left.keys() & right.keys() if left[key] != right[key]}
+    return _by_importance(key for key in differing if not key.startswith("toggles."))
 
 
 def _method(label: str, runs: Sequence[Run]) -> Method:
@@ -149,11 +158,18 @@ def _version_notes(versions: Sequence[Mapping[str, str]]) -> Iterator[str]:
         yield f"runs were made by different versions ({', '.join(differing)})"
 
 
-def _labels(first_runs: Mapping[Identity, Run]) -> dict[Identity, str]:
-    """Return a label for each method: its name without the game, and the keys that distinguish namesakes."""
+def _labels(methods: Mapping[Identity, Sequence[Run]]) -> dict[Identity, str]:
+    """Return a label for each method: the name of its spec, and the keys that distinguish namesakes.
+
+    Specs whose names differ in the game alone, as `pong_dqn` and `breakout_dqn`, are namesakes called `dqn`.
+    """
+    by_stem: dict[str, list[Identity]] = defaultdict(list)
+    for identity, runs in methods.items():
+        by_stem[_without_game(runs[0]) or agent_name(runs[0].values)].append(identity)
     namesakes: dict[str, list[Identity]] = defaultdict(list)
-    for identity, run in first_runs.items():
-        namesakes[_base_label(run)].append(identity)
+    for stem, identities in by_stem.items():
+        runs = list(chain.from_iterable(methods[identity] for identity in identities))
+        namesakes[_base_label(stem, runs)] += identities
     labels: dict[Identity, str] = {}
     for base, identities in namesakes.items():
         suffixes = _distinguishing([dict(identity) for identity in identities])
@@ -163,10 +179,15 @@ def _labels(first_runs: Mapping[Identity, Run]) -> dict[Identity, str]:
     return labels
 
 
-def _base_label(run: Run) -> str:
-    """Return the name of a run's spec without the game, or the name of the agent if nothing is left."""
-    without_game = re.sub(rf"(^|_){re.escape(str(run.values['game']))}(_|$)", "_", run.name)
-    return without_game.strip("_-") or agent_name(run.values)
+def _base_label(stem: str, runs: Sequence[Run]) -> str:
+    """Return the name that all runs have; the stem if there are several, or if it is that of a game alone."""
+    names = {run.name for run in runs}
+    return runs[0].name if len(names) == 1 and _without_game(runs[0]) else stem
+
+
+def _without_game(run: Run) -> str:
+    """Return the name of a run's spec without the game; empty if nothing is left."""
+    return re.sub(rf"(^|_){re.escape(str(run.values['game']))}(_|$)", "_", run.name).strip("_-")
 
 
 def _distinguishing(methods: Sequence[Mapping[str, Scalar]]) -> list[str]:

@@ -28,6 +28,7 @@ from atari_dqn.files.documents import check_types, checked
 from atari_dqn.formatting import printable
 from atari_dqn.run.archive.opening import opened_run
 from atari_dqn.run.directory import RunDirectory
+from atari_dqn.run.logged_events import last_ending
 from atari_dqn.run.provenance import Provenance
 from atari_dqn.run.recorded_scores import checked_protocols
 from atari_dqn.spec.digest import cannot_change_results
@@ -116,6 +117,8 @@ class Run:
     training_games: Curve | None
     """The return of each training game; None for an archive, which has no table of them."""
     elapsed_seconds: Curve
+    ending: str
+    """How it ended before its final evaluation, a value of `ENDINGS`; empty if the log does not say so."""
     torn: tuple[str, ...]
     """Tables whose last row is incomplete; that row is left out."""
 
@@ -225,6 +228,7 @@ def _run(path: Path, directory: RunDirectory, tables: Mapping[str, Table], games
         training_returns=_curve(tables["update_log"].columns),
         training_games=None if games is None else _curve(games.columns),
         elapsed_seconds=_curve(tables["throughput_log"].columns),
+        ending=last_ending(directory.events),
         torn=tuple(f"{name}.csv" for name, table in tables.items() if table.torn),
     )
 

@@ -18,6 +18,9 @@ class NoScore:
 
 Selection = Evaluation | NoScore
 
+_ENDED = {"halted": "was halted", "interrupted": "was interrupted", "failed": "failed"}
+"""How a run ended, in words, if it may have ended before its last frame."""
+
 
 def select_last(runs: Sequence[Run], at_frames: int | None) -> dict[int, Selection]:
     """Select for each seed the evaluation at a frame, or else the final one, all at the same frame.
@@ -95,11 +98,15 @@ def _shortest_end(runs: Sequence[Run]) -> int | None:
 
 
 def _short(run: Run, at_frames: int) -> NoScore:
-    return NoScore(f"has {run.reached_frames:,} of {at_frames:,} frames")
+    ended = f": it {_ENDED[run.ending]}" if run.ending in _ENDED else ""
+    return NoScore(f"has {run.reached_frames:,} of {at_frames:,} frames{ended}")
 
 
 def _unfinished(run: Run) -> NoScore:
-    return NoScore(f"has no final evaluation yet: {run.reached_frames:,} of {run.total_frames:,} frames")
+    progress = f"{run.reached_frames:,} of {run.total_frames:,} frames"
+    if run.ending in _ENDED:
+        return NoScore(f"{_ENDED[run.ending]} at {progress}, before its final evaluation")
+    return NoScore(f"has no final evaluation yet: {progress}")
 
 
 def _if_a_number(evaluation: Evaluation) -> Selection:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
@@ -99,12 +99,17 @@ def shaded(x: Values, low: Values, high: Values, *, index: int = 0) -> Trace:
     }
 
 
-def bars(names: Sequence[str], values: Sequence[float]) -> Trace:
-    """Build a bar for each name."""
+def bars(names: Mapping[str, str], values: Sequence[float]) -> Trace:
+    """Build a bar for each name.
+
+    `names`: the short name that is drawn, by the whole one, which is shown where a cursor is on the bar.
+    """
     return {
         "type": "bar",
-        "x": [escape(name) for name in names],
+        "x": [escape(name) for name in names.values()],
         "y": list(values),
+        "hovertext": [escape(name) for name in names],
+        "hovertemplate": "%{hovertext}: %{y}<extra></extra>",
         "marker": {"color": [line_style(index).colour for index in range(len(names))]},
         "showlegend": False,
     }

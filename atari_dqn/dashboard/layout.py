@@ -11,6 +11,7 @@ from typing import Any
 from nicegui import ui
 
 from atari_dqn.dashboard.library import Library, RunEntry
+from atari_dqn.formatting import plural
 from atari_dqn.run.tailing.isolation import Unreadable, attempt
 
 PAGES = {
@@ -51,7 +52,7 @@ def page_layout(library: Library, address: str) -> Iterator[list[RunEntry]]:
             if target == address:
                 link.props("aria-current=page")
         ui.space()
-        ui.label(f"{len(readable)} runs").classes("opacity-70 text-sm")
+        ui.label(plural(len(readable), "run")).classes("opacity-70 text-sm")
     with ui.column().classes("w-full max-w-screen-xl mx-auto p-2 gap-3"):
         if readable:
             yield readable

@@ -10,17 +10,14 @@ from pathlib import Path
 
 from atari_dqn.formatting import printable
 from atari_dqn.run.directory import is_run
-from atari_dqn.run.folders import is_folder
-from atari_dqn.run.sweep.folder import OWN_FOLDER, is_sweep
+from atari_dqn.run.folders import folders_below
+from atari_dqn.run.sweep.folder import is_sweep
 from atari_dqn.run.sweep.record import read_record
 from atari_dqn.run.sweep.status import SweepStatus
 from atari_dqn.run.tailing.isolation import Unreadable, attempt
 from atari_dqn.run.tailing.status import RunStatus, TailedRun, last_written
 from atari_dqn.spec.game_name import game_name
 from atari_dqn.spec.keys import Scalar
-
-_NEVER_ENTERED = {"checkpoints", "diagnostics", "evaluations", "videos", "tensorboard", "wandb", "parquet"}
-_MAX_DEPTH = 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,23 +117,15 @@ class Library:
         return path.relative_to(self.root).as_posix()
 
     def _entries(self) -> Iterator[RunEntry]:
-        for folder, depth in self._folders():
+        for folder, level in self._folders():
             if self._leads_out(folder):
                 yield self._unreadable(folder, "a link that leads out of the root; it is not followed")
-            elif depth and is_run(folder):
+            elif level and is_run(folder):
                 yield self._entry(folder)
 
     def _folders(self) -> Iterator[tuple[Path, int]]:
-        """Yield folders with their depth, each once even if several links lead to it."""
-        waiting, visited = [(self.root, 0)], set()
-        while waiting:
-            folder, depth = waiting.pop()
-            if (target := os.path.realpath(folder)) in visited:
-                continue
-            visited.add(target)
-            yield folder, depth
-            if depth < _MAX_DEPTH and not (depth and is_run(folder)) and not self._leads_out(folder):
-                waiting += [(child, depth + 1) for child in _children(folder)]
+        """Yield folders with their levels; links that lead out of the root are not entered."""
+        return folders_below(self.root, is_entered=lambda folder: not self._leads_out(folder))
 
     def _leads_out(self, folder: Path) -> bool:
         return folder.is_symlink() and not Path(os.path.realpath(folder)).is_relative_to(self.root)
@@ -169,18 +158,3 @@ def toggles_on(values: Mapping[str, Scalar]) -> list[str]:
         for name, value in named.items()
         if value is True or value not in (False, 1, "none", "off")
     ]
-
-
-def _children(folder: Path) -> list[Path]:
-    try:
-        with os.scandir(folder) as found:
-            inner = [entry for entry in found if is_folder(entry) and _may_hold_runs(entry)]
-            # Links come last, so that a run has the name of its own folder.
-            return [Path(entry.path) for entry in sorted(inner, key=os.DirEntry.is_symlink, reverse=True)]
-    except OSError:
-        return []
-
-
-def _may_hold_runs(entry: os.DirEntry[str]) -> bool:
-    is_of_sweep = entry.name == OWN_FOLDER and is_sweep(Path(entry.path).parent)
-    return not entry.name.startswith(".") and entry.name not in _NEVER_ENTERED and not is_of_sweep

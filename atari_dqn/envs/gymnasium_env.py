@@ -52,9 +52,10 @@ class GymnasiumVectorEnv(VectorEnv[NDArray[np.uint8], NDArray[np.int64], NDArray
     ) -> tuple[NDArray[np.uint8], dict[str, Any]]:
         """Begin a new episode in every environment; with `seed`, build the environments again first.
 
-        `ValueError` for options, and for a list of seeds: one seed determines the random streams of all
-        environments.
+        `ValueError` for options, for a list of seeds, because one seed determines the random streams of all
+        environments, and after `close`.
         """
+        self._refuse_closed("reset")
         if options:
             raise ValueError(f"unknown options {sorted(options)}: reset takes none")
         if isinstance(seed, list):
@@ -70,8 +71,9 @@ class GymnasiumVectorEnv(VectorEnv[NDArray[np.uint8], NDArray[np.int64], NDArray
     def step(self, actions: Int64[np.ndarray, "E"]) -> VectorStep:
         """Step every environment; one whose episode has ended ignores its action and resets.
 
-        `ValueError` for an action that there is not, and before the first `reset`.
+        `ValueError` for an action that there is not, before the first `reset` and after `close`.
         """
+        self._refuse_closed("step")
         if not self._has_begun:
             raise ValueError("step before the first reset: call reset first")
         self._envs.send(self._checked(np.asarray(actions)))
@@ -83,6 +85,10 @@ class GymnasiumVectorEnv(VectorEnv[NDArray[np.uint8], NDArray[np.int64], NDArray
             batch.truncated.copy(),
             {"life_lost": batch.life_lost.copy()},
         )
+
+    def _refuse_closed(self, method: str) -> None:
+        if self.closed:
+            raise ValueError(f"{method} after close: make another environment")
 
     def _checked(self, actions: NDArray[Any]) -> Int64[np.ndarray, "E"]:
         most = self._envs.info.num_actions - 1
@@ -114,6 +120,7 @@ class GymnasiumEnv(gymnasium.Env[NDArray[np.uint8], np.int64]):
             raise ValueError(
                 f"expected one environment, got {self._vector.num_envs}; GymnasiumVectorEnv takes more"
             )
+        self._is_over = False
         self.metadata = {"render_modes": []}
         self.observation_space = self._vector.single_observation_space
         self.action_space = self._vector.single_action_space
@@ -121,14 +128,22 @@ class GymnasiumEnv(gymnasium.Env[NDArray[np.uint8], np.int64]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[NDArray[np.uint8], dict[str, Any]]:
-        """Begin a new episode."""
+        """Begin a new episode; `ValueError` for options, and after `close`."""
         super().reset(seed=seed)
         observation, info = self._vector.reset(seed=seed, options=options)
+        self._is_over = False
         return observation[0], {"life_lost": bool(info["life_lost"][0])}
 
     def step(self, action: np.int64) -> tuple[NDArray[np.uint8], float, bool, bool, dict[str, Any]]:
-        """Step the environment."""
+        """Step the environment.
+
+        `ValueError` for an action that there is not, before the first `reset`, after the end of an episode
+        until the next `reset`, and after `close`.
+        """
+        if self._is_over and not self._vector.closed:
+            raise ValueError("step after the end of an episode: call reset first")
         observation, reward, terminated, truncated, info = self._vector.step(np.array([action]))
+        self._is_over = bool(terminated[0] or truncated[0])
         facts = {"life_lost": bool(info["life_lost"][0])}
         return observation[0], float(reward[0]), bool(terminated[0]), bool(truncated[0]), facts
 

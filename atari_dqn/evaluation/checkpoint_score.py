@@ -75,7 +75,7 @@ def open_progress(
         checkpoint=agent.choice,
         rom_md5=agent.info.rom_md5,
     )
-    key = EvaluationKey.of(agent.network, step=agent.step, protocol=recorded_protocol, seed=spec.seed)
+    key = EvaluationKey.of(agent.network, spec, step=agent.step, protocol=recorded_protocol)
     name = f"step_{agent.step:09d}_{protocol}_{recorded_protocol.digest()}.partial.jsonl"
     return EvaluationProgress(agent.run.evaluations / name, key)
 

@@ -17,13 +17,15 @@ from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.evaluation.weights import read_weights
 from atari_dqn.files.atomic import is_file
 from atari_dqn.machine.devices import set_kernels
+from atari_dqn.run.added_parts import explained_by_packages
 from atari_dqn.run.archive.archive import WEIGHTS, is_archive, read_archive
 from atari_dqn.run.archive.opening import opened_run, results_folder
 from atari_dqn.run.checkpoint.bookkeeping import check_bookkeeping
 from atari_dqn.run.checkpoint.catalog import best_first, read_catalog
 from atari_dqn.run.checkpoint.locate import locate
-from atari_dqn.run.checkpoint.manifest import MANIFEST, verify
-from atari_dqn.run.checkpoint.state_files import read_agent
+from atari_dqn.run.checkpoint.manifest import verify
+from atari_dqn.run.checkpoint.names import MANIFEST
+from atari_dqn.run.checkpoint.state_files import AGENT, read_agent
 from atari_dqn.run.checkpoint.state_tree import tree_digest
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.threads import threads_at
@@ -128,8 +130,9 @@ def _finite(agent: FrozenAgent) -> FrozenAgent:
 
 
 def _load(run: RunDirectory, checkpoint: Path, path: Path, device: torch.device) -> FrozenAgent:
-    spec = load_resolved(run.spec, run.read_provenance()).spec
-    manifest = verify(checkpoint)
+    provenance = run.read_provenance()
+    spec = load_resolved(run.spec, provenance).spec
+    manifest = verify(checkpoint, only=[AGENT])
     check_bookkeeping(checkpoint / MANIFEST, manifest["bookkeeping"])
     _check_game(manifest, checkpoint, spec)
     # The threads that reached this step, as in the run's own evaluation; later steps may have others.
@@ -137,7 +140,8 @@ def _load(run: RunDirectory, checkpoint: Path, path: Path, device: torch.device)
     info = game_info(spec)
     network = build_network(spec, info, device)
     weights: StateDict = {name: network.state_dict() for name in ("online", spec.learner.acting_network)}
-    network.load_state_dict(read_agent(checkpoint, weights)[spec.learner.acting_network])
+    with explained_by_packages(spec, provenance):
+        network.load_state_dict(read_agent(checkpoint, weights)[spec.learner.acting_network])
     return FrozenAgent(
         run=run,
         checkpoint=checkpoint,
@@ -152,11 +156,13 @@ def _load(run: RunDirectory, checkpoint: Path, path: Path, device: torch.device)
 def _load_archive(path: Path, device: torch.device) -> FrozenAgent:
     archive = read_archive(path)
     with opened_run(path) as run:
-        spec = load_resolved(run.spec, run.read_provenance()).spec
+        provenance = run.read_provenance()
+        spec = load_resolved(run.spec, provenance).spec
     set_kernels(device, threads=archive.agent.torch_threads, deterministic=True)
     info = game_info(spec)
     network = build_network(spec, info, device)
-    network.load_state_dict(read_weights(archive, dict(network.state_dict())))
+    with explained_by_packages(spec, provenance):
+        network.load_state_dict(read_weights(archive, dict(network.state_dict())))
     return FrozenAgent(
         run=RunDirectory(results_folder(path)),
         checkpoint=path,

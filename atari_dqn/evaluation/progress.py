@@ -23,9 +23,10 @@ from atari_dqn.errors import UserError
 from atari_dqn.files.atomic import AppendFile, is_file
 from atari_dqn.run.checkpoint.state_tree import tree_digest
 from atari_dqn.run.leases.guard import check_lease
-from atari_dqn.run.provenance import PACKAGES, versions
+from atari_dqn.run.provenance import PACKAGES, packages_of, versions
 from atari_dqn.run.scores import EvaluationEpisode
 from atari_dqn.spec.protocol import Protocol
+from atari_dqn.spec.schema import Spec
 
 SCHEMA_VERSION = 1
 _SYNC_SECONDS = 5.0
@@ -57,7 +58,7 @@ class EvaluationKey:
     """Versions of the packages that can change results, by name."""
 
     @classmethod
-    def of(cls, network: nn.Module, *, step: int, protocol: Protocol, seed: int) -> EvaluationKey:
+    def of(cls, network: nn.Module, spec: Spec, *, step: int, protocol: Protocol) -> EvaluationKey:
         """Make the key of an evaluation of a network as it is, with torch's threads of this process."""
         device = next(network.parameters()).device.type
         found = versions()
@@ -65,11 +66,11 @@ class EvaluationKey:
             weights_sha256=tree_digest(dict(network.state_dict())),
             step=step,
             protocol=protocol.digest(),
-            seed=seed,
+            seed=spec.seed,
             device=device,
             torch_threads=torch.get_num_threads(),
             kernels=kernels_here() if device == "cpu" else (),
-            versions={name: found[name] for name in ("atari_dqn", *PACKAGES)},
+            versions={**{name: found[name] for name in ("atari_dqn", *PACKAGES)}, **packages_of(spec)},
         )
 
     def digest(self) -> str:

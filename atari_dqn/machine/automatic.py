@@ -104,7 +104,7 @@ def why_precision_is_slow(precision: str, device: str, hardware: Hardware) -> st
     """Return why a precision is slow on this machine, and the remedy; None if it is not known to be slow."""
     if precision != "bf16" or device != "cpu" or hardware.fast_bf16 is not False:
         return None
-    return "this CPU only emulates bf16; fp32 is faster here, and --set learner.precision=auto chooses it"
+    return 'this CPU only emulates bf16; fp32 is faster here, and learner.precision = "auto" chooses it'
 
 
 def _precision(spec: Spec, machine: Machine) -> Decision:

@@ -17,10 +17,13 @@ BF16_CAPABILITY = (8, 0)
 """CUDA compute capability from which a GPU multiplies bf16."""
 
 
-def check_device_name(name: str | None) -> None:
-    """Raise a `UserError` if a name is not of the form `auto`, `cpu`, `cuda` or `cuda:N`."""
-    if name is not None and not re.fullmatch(r"auto|cpu|cuda(:\d{1,4})?", name, re.ASCII):
-        raise UserError(f"--device: found {name!r}, expected auto, cpu, cuda or cuda:N")
+def check_device_name(name: str | None, *, where: str = "--device") -> None:
+    """Raise a `UserError` if a name is not of the form `auto`, `cpu`, `cuda` or `cuda:N`.
+
+    `where`: the option or argument that gave it.
+    """
+    if name is not None and not re.fullmatch(r"auto|cpu|cuda(:\d{1,4})?", str(name), re.ASCII):
+        raise UserError(f"{where}: found {name!r}, expected auto, cpu, cuda or cuda:N")
 
 
 def cuda_index(device: str) -> int:
@@ -28,9 +31,12 @@ def cuda_index(device: str) -> int:
     return int(device.partition(":")[2] or 0)
 
 
-def resolve_device(name: str) -> torch.device:
-    """Return the device `auto`, `cpu`, `cuda` or `cuda:N`; `UserError` if it is not available."""
-    check_device_name(name)
+def resolve_device(name: str, *, where: str = "--device") -> torch.device:
+    """Return the device `auto`, `cpu`, `cuda` or `cuda:N`; `UserError` if it is not available.
+
+    `where`: the option or argument that gave it.
+    """
+    check_device_name(name, where=where)
     import torch
 
     found = torch.cuda.device_count() if torch.cuda.is_available() else 0
@@ -38,7 +44,7 @@ def resolve_device(name: str) -> torch.device:
         return torch.device("cpu")
     index = cuda_index(name)
     if index >= found:
-        raise UserError(f"device {name!r} is not available: found {found} CUDA devices; use --device cpu")
+        raise UserError(f"device {name!r} is not available: found {found} CUDA devices; use {where} cpu")
     return torch.device("cuda", index)
 
 

@@ -109,7 +109,7 @@ class Stage:
 def _facts(seat: Seat, *, action: str = "") -> str:
     game = seat.game
     action = "over" if game.result else action or game.info.action_names[game.action]
-    lives = f" · {game.lives} lives" if game.lives else ""
+    lives = f" · {game.lives} {'life' if game.lives == 1 else 'lives'}" if game.lives else ""
     return f"{seat.name} {game.score:g}{lives} · {action}"
 
 

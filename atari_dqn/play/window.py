@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
@@ -16,6 +17,13 @@ GAME_PIXELS = (640, 480)
 """Width and height of a game, 4 : 3 as on a television."""
 TEXT_PIXELS = 28
 """The height of the lines above and below the games."""
+_INVISIBLE_DRIVERS = ("offscreen", "dummy")
+"""SDL's drivers that draw into memory alone; it selects one by itself where there is no display."""
+_DRIVER_VARIABLES = ("SDL_VIDEODRIVER", "SDL_VIDEO_DRIVER")
+"""Environment variables that name a driver; the second is that of SDL 3."""
+_NO_DISPLAY = (
+    "leave the option out to play in the terminal, or make a video of an agent's games with `dqn record`"
+)
 _TEXT_COLOUR = (200, 200, 200)
 _HELD = {
     pygame.K_UP: "up", pygame.K_DOWN: "down", pygame.K_RIGHT: "right", pygame.K_LEFT: "left",
@@ -60,7 +68,11 @@ class Window:
         try:
             pygame.display.init()
         except pygame.error as error:
-            raise UserError(f"--window: there is no display here ({error}); leave the option out") from error
+            raise UserError(f"--window: there is no display here ({error}); {_NO_DISPLAY}") from error
+        driver = pygame.display.get_driver()
+        if driver in _INVISIBLE_DRIVERS and not any(map(os.environ.get, _DRIVER_VARIABLES)):
+            pygame.display.quit()
+            raise UserError(f"--window: there is no display here; {_NO_DISPLAY}")
 
     def __enter__(self) -> Self:
         """Open the window."""

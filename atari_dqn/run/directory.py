@@ -25,6 +25,8 @@ from atari_dqn.files.atomic import (
 )
 from atari_dqn.files.documents import check_types, read_json, read_run_file, reading_of_run
 from atari_dqn.files.whole_directory import whole_directory
+from atari_dqn.run.archive.archive import is_archive_file
+from atari_dqn.run.checkpoint.names import MANIFEST, named_step
 from atari_dqn.run.lock import locked, locked_for_reading
 from atari_dqn.run.provenance import Provenance
 from atari_dqn.telemetry.columns import TABLES
@@ -32,6 +34,8 @@ from atari_dqn.telemetry.columns import TABLES
 _SPEC = "spec.toml"
 _PROVENANCE = "provenance.json"
 _CHECKPOINTS = "checkpoints"
+TUNE_RECORD, TUNE_RUNS = "tune.json", "runs"
+"""Names in the folder of a tune: its record, and the folder of its run directories."""
 
 
 def default_run_dir(name: str, seed: int, root: Path = Path("outputs")) -> Path:
@@ -214,14 +218,17 @@ def _file_record(path: Path) -> dict[str, Any]:
         return {"bytes": length, "sha256": sha256_of_beginning(path, length)}
 
 
-def refuse_existing(path: Path) -> None:
-    """Raise `UserError` if a path exists; for a run directory the message has the command to resume it."""
+def refuse_existing(path: Path, *, where: str = "--run-dir") -> None:
+    """Raise `UserError` if a path exists; for a run directory the message has the command to resume it.
+
+    `where`: the option or argument that names a directory.
+    """
     if "\0" in str(path):
         raise UserError(
-            f"run directory {str(path)!r}: a path cannot contain NUL; choose another name with --run-dir"
+            f"run directory {str(path)!r}: a path cannot contain NUL; choose another name with {where}"
         )
     if os.path.lexists(path):  # even if it is a broken link
-        remedy = "name another directory with --run-dir"
+        remedy = f"name another directory with {where}"
         if exists(path / _SPEC) and exists(path / _PROVENANCE):
             remedy = f"continue that run with `dqn resume {shlex.quote(str(path))}`, or {remedy}"
         raise UserError(f"run directory {path} exists and is never overwritten; {remedy}")
@@ -238,6 +245,16 @@ def is_run(path: Path) -> bool:
     return bool(_marks(path))
 
 
+def is_tune(path: Path) -> bool:
+    """Return whether a folder holds a tune."""
+    return is_file(path / TUNE_RECORD)
+
+
+def tune_text(path: Path) -> str:
+    """Return why the folder of a tune stands for no runs, and which folder does."""
+    return f"{path} is the folder of a tune; name that of its runs: {path / TUNE_RUNS}"
+
+
 def _marks(path: Path) -> set[str]:
     return {name for name in (_SPEC, _PROVENANCE, _CHECKPOINTS) if exists(path / name)}
 
@@ -246,9 +263,21 @@ def _check_is_run(path: Path) -> None:
     expected = "expected a directory created by `dqn train`"
     if "\0" in str(path) or not exists(path):
         raise UserError(f"run directory {str(path)!r}: not found; {expected}")
+    if is_archive_file(path):
+        raise UserError(
+            f"{path} is an archive, without the state of its training; {expected}. `dqn eval`, `dqn record`, "
+            "`dqn play`, `dqn export` and `dqn compare` take an archive, and `dqn import` unpacks it"
+        )
     present = _marks(path)
+    if not present and _is_named_as_checkpoint(path.resolve()):
+        raise DamagedError(f"{path / MANIFEST}: missing")
     if not present:
-        raise UserError(f"{path} is not a run directory: it contains no {_SPEC}; {expected}")
+        not_a_run = f"{path} is not a run directory: it contains no {_SPEC}; {expected}"
+        raise UserError(tune_text(path) if is_tune(path) else not_a_run)
     missing = sorted({_SPEC, _PROVENANCE} - present)
     if missing:
         raise DamagedError(f"run directory {path}: {' and '.join(missing)} missing")
+
+
+def _is_named_as_checkpoint(path: Path) -> bool:
+    return path.is_dir() and path.parent.name == _CHECKPOINTS and named_step(path.name) >= 0

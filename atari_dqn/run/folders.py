@@ -1,45 +1,94 @@
-"""Expand folders of runs given as command arguments to run directories."""
+"""Find the run directories below folders, those of sweeps included."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
-from atari_dqn.run.directory import is_run
+from atari_dqn.errors import DamagedError, UserError
+from atari_dqn.run.directory import is_run, is_tune
+from atari_dqn.run.sweep.folder import OWN_FOLDER, SweepFolder, is_sweep
+from atari_dqn.run.sweep.record import read_record
 
 WEB_PAGE = Path("web") / "index.html"
 """Path in a run directory of the page that `dqn export RUN_DIR --web RUN_DIR/web` writes."""
+_NEVER_ENTERED = {"checkpoints", "diagnostics", "evaluations", "videos", "tensorboard", "wandb", "parquet"}
+_MOST_LEVELS = 4
 
 
 def expand_run_paths(paths: Sequence[Path]) -> list[Path]:
-    """Replace each folder that is not a run directory by the run directories directly inside it.
+    """Replace each folder that is not a run directory by the run directories below it, those of sweeps too.
 
-    The result has no duplicates; the runs of a folder are sorted by name. A folder without runs stays in the
-    list, so that the caller can report it.
+    The result has no duplicates; the runs of a folder are sorted by name, those directly in it first, and
+    those of a sweep in the order of its record. A tune, whose runs are in a folder of their own, and a folder
+    without runs stay in the list, so that the caller can report them. Raise `UserError` for a path that does
+    not exist.
     """
-    found = (run for path in paths for run in ([path] if is_run(path) else runs_in(path) or [path]))
+    missing = [str(path) for path in paths if not os.path.lexists(path)]
+    if missing:
+        raise UserError(f"{', '.join(missing)}: not found; expected a run, a folder of runs or an archive")
+    found = (run for path in paths for run in ([path] if is_run(path) else _runs_below(path) or [path]))
     return list(dict.fromkeys(found))
 
 
-def runs_in(folder: Path) -> list[Path]:
-    """Return the run directories directly inside a folder, sorted by name; none if it cannot be listed.
+def folders_below(root: Path, *, is_entered: Callable[[Path], bool]) -> Iterator[tuple[Path, int]]:
+    """Yield a folder and those below it with their levels, each once even if several links lead to it.
 
-    Hidden folders, such as runs being created, and links to a run in the same folder are left out.
+    Four levels are searched. Runs below the root, folders that hold no runs, hidden ones, such as runs being
+    created, and those for which `is_entered` is false are not entered. What cannot be listed is left out.
     """
+    waiting, visited = [(root, 0)], set()
+    while waiting:
+        folder, level = waiting.pop()
+        if (target := os.path.realpath(folder)) in visited:
+            continue
+        visited.add(target)
+        yield folder, level
+        if level < _MOST_LEVELS and not (level and is_run(folder)) and is_entered(folder):
+            waiting += [(child, level + 1) for child in _children(folder)]
+
+
+def _runs_below(folder: Path) -> list[Path]:
+    """Return the runs and the tunes below a folder, or the folder itself if it is a tune."""
+    found = folders_below(folder, is_entered=lambda path: not is_tune(path))
+    levels = {path: level for path, level in found if is_run(path) or is_tune(path)}
+    places = dict(_places_in_sweeps({path.parent for path in levels}))
+    other = len(places)
+    return sorted(levels, key=lambda path: (levels[path], path.parent, places.get(path, other), path))
+
+
+def _places_in_sweeps(folders: Iterable[Path]) -> Iterator[tuple[Path, int]]:
+    """Yield the runs that the sweeps in some folders record, with their places in the order of the sweep.
+
+    Without a record that can be read they have none: reading the runs does not need it.
+    """
+    for folder in filter(is_sweep, folders):
+        with suppress(UserError, DamagedError):
+            record = read_record(SweepFolder(folder).record)
+            names = (member.name for member in (*record.members, *record.former))
+            yield from ((folder / name, place) for place, name in enumerate(names))
+
+
+def _children(folder: Path) -> list[Path]:
     try:
-        with os.scandir(folder) as entries:
-            names = sorted(entry.name for entry in entries if entry.name[0] != "." and is_folder(entry))
+        with os.scandir(folder) as found:
+            inner = [entry for entry in found if _is_folder(entry) and _may_hold_runs(entry)]
+            # Links come last, so that a run has the name of its own folder.
+            return [Path(entry.path) for entry in sorted(inner, key=os.DirEntry.is_symlink, reverse=True)]
     except (OSError, ValueError):
         return []
-    runs = [run for name in names if is_run(run := folder / name)]
-    own = {os.path.realpath(run) for run in runs if not run.is_symlink()}
-    return [run for run in runs if not run.is_symlink() or os.path.realpath(run) not in own]
 
 
-def is_folder(entry: os.DirEntry[str]) -> bool:
+def _is_folder(entry: os.DirEntry[str]) -> bool:
     """Return whether an entry is a folder, or a link to one."""
     try:
         return entry.is_dir()
     except OSError:  # a circular link
         return False
+
+
+def _may_hold_runs(entry: os.DirEntry[str]) -> bool:
+    is_of_sweep = entry.name == OWN_FOLDER and is_sweep(Path(entry.path).parent)
+    return not entry.name.startswith(".") and entry.name not in _NEVER_ENTERED and not is_of_sweep

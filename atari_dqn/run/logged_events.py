@@ -1,7 +1,8 @@
-"""Read the event log of a run, for decisions on how it resumes or is verified."""
+"""Read the event log of a run: how it ended, and for decisions on how it resumes or is verified."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,10 @@ import msgspec
 
 from atari_dqn.files.atomic import is_file, open_regular, reading
 from atari_dqn.files.documents import Count
+from atari_dqn.telemetry.events import BEGINNINGS, ENDINGS
+
+_END_BYTES = 65_536
+"""The end of a log that has its last beginning or ending."""
 
 
 class LoggedEvent(msgspec.Struct, frozen=True):
@@ -30,6 +35,17 @@ def logged_events(path: Path) -> list[LoggedEvent]:
     with reading(path), open_regular(path) as file:
         events = map(_event, file)
         return [event for event in events if event is not None]
+
+
+def last_ending(path: Path) -> str:
+    """Return how the run of a log ended, a value of `ENDINGS`; empty if it goes on, or does not say so."""
+    if not is_file(path):
+        return ""
+    with reading(path), open_regular(path) as file:
+        file.seek(max(0, path.stat().st_size - _END_BYTES), os.SEEK_SET)
+        kinds = [event.kind for event in map(_event, file.read().splitlines()) if event is not None]
+    last = next((kind for kind in reversed(kinds) if kind in ENDINGS or kind in BEGINNINGS), "")
+    return ENDINGS.get(last, "")
 
 
 def current_budget(path: Path) -> int | None:

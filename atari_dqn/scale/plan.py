@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heapreplace
 from statistics import median
 
-from atari_dqn.formatting import duration, size
+from atari_dqn.formatting import count, duration, plural, size
 from atari_dqn.machine.hardware import Hardware
 from atari_dqn.run.sweep.record import Member, SweepRecord
-from atari_dqn.run.sweep.status import ENDED, SweepStatus
+from atari_dqn.run.sweep.status import ENDED, MemberStatus, SweepStatus
 from atari_dqn.run.threads import check_threads
 from atari_dqn.scale.room import Disk, Need, Needs, Room
 from atari_dqn.spec.keys import build
+from atari_dqn.view.names import distinct_names
 
-_NAME_COLUMNS = 44
+_NAME_COLUMNS = 16
+"""Least width of the names of runs."""
+_GAP = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +31,8 @@ class PlannedRun:
     frames_per_second: float | None
     """Measured; None if no rate is known."""
     need: Need
+    lacking: tuple[str, ...] = ()
+    """What this machine has too little of for it, even if nothing else is trained there."""
 
     @property
     def seconds(self) -> float | None:
@@ -55,6 +60,11 @@ class SweepPlan:
         """The runs that have not ended."""
         return [run for run in self.runs if run.state not in ENDED]
 
+    @property
+    def unfit(self) -> list[PlannedRun]:
+        """The runs that this machine cannot train, apart from those that are trained elsewhere now."""
+        return [run for run in self.left if run.lacking and run.state != "running"]
+
 
 def make_sweep_plan(
     record: SweepRecord,
@@ -72,11 +82,11 @@ def make_sweep_plan(
     """
     disk = Disk(hardware.disk_free_bytes, None if status is None else status.folder.written_bytes)
     needs, room = Needs(hardware, record.threads), Room(hardware, devices, disk=disk)
-    known = {**rates, **_rates_of(status)}
-    states = {} if status is None else {each.member.name: each for each in status.members}
+    begun = _begun(record, status)
+    known = {**rates, **_rates_of(begun.values())}
     runs = []
     for member in record.members:
-        found = states.get(member.name)
+        found = begun.get(member.name)
         frames_left = member.total_frames if found is None else found.total_frames - found.env_frames
         runs.append(
             PlannedRun(
@@ -85,6 +95,7 @@ def make_sweep_plan(
                 frames_left=max(0, frames_left),
                 frames_per_second=known.get(member.label),
                 need=needs.of(member, devices[0]),
+                lacking=tuple(room.lacking(member.name, needs.by_device(member, devices))),
             )
         )
     pending = [each for each, run in zip(record.members, runs, strict=True) if run.state not in ENDED]
@@ -102,10 +113,17 @@ def make_sweep_plan(
     )
 
 
-def _rates_of(status: SweepStatus | None) -> dict[str, float]:
+def _begun(record: SweepRecord, status: SweepStatus | None) -> dict[str, MemberStatus]:
+    """Return the status of each run by name; that of a run whose keys have changed since is left out."""
+    digests = {member.name: member.digest for member in record.members}
+    members = () if status is None else status.members
+    return {each.member.name: each for each in members if digests.get(each.member.name) == each.member.digest}
+
+
+def _rates_of(members: Iterable[MemberStatus]) -> dict[str, float]:
     """Return the median rate of the runs of each label that have one."""
     rates: dict[str, list[float]] = {}
-    for each in () if status is None else status.members:
+    for each in members:
         if each.frames_per_second > 0:
             rates.setdefault(each.member.label, []).append(each.frames_per_second)
     return {label: median(values) for label, values in rates.items()}
@@ -124,40 +142,54 @@ def _at_once(
     return len(room), ()
 
 
-def measured_rates(record: SweepRecord, device: str, *, within_seconds: float) -> dict[str, float]:
+def measured_rates(members: Iterable[Member], device: str, *, within_seconds: float) -> dict[str, float]:
     """Measure the rate of each label alone on this machine; imports torch in another process."""
     from atari_dqn.train.estimate import estimate_rate
 
     rates = {}
-    for member in {member.label: member for member in record.members}.values():
+    for member in {member.label: member for member in members}.values():
         found = estimate_rate(build(member.values), device, within_seconds=within_seconds)
         if found.frames_per_second is not None:
             rates[member.label] = found.frames_per_second
     return rates
 
 
-def plan_text(plan: SweepPlan) -> str:
-    """Format a plan: a line for each run, then the sums."""
-    return "\n".join([*_table(plan), "", *_sums(plan)])
+def plan_lines(plan: SweepPlan, columns: int) -> Iterator[str]:
+    """Yield the lines of a plan: one for each run, as wide as so many columns, then the sums."""
+    yield from _table(plan, columns)
+    yield ""
+    yield from _sums(plan)
 
 
-def _table(plan: SweepPlan) -> Iterator[str]:
-    width = min(_NAME_COLUMNS, max([3, *(len(run.name) for run in plan.runs)]))
-    vram = f"{'VRAM':>10}" if plan.device != "cpu" else ""
-    head = f"{'run':<{width}}  {'state':<9}{'frames left':>12}{'time':>9}{'cores':>6}"
-    yield f"{head}{'RAM':>10}{vram}{'disk':>10}"
-    for run in plan.runs:
-        time = "-" if run.seconds is None else duration(run.seconds)
-        vram = f"{size(run.need.vram):>10}" if plan.device != "cpu" else ""
-        yield (
-            f"{run.name:<{width}}  {run.state:<9}{run.frames_left:>12,}{time:>9}{run.need.cores:>6}"
-            f"{size(run.need.ram):>10}{vram}{size(run.need.disk):>10}"
-        )
+def _table(plan: SweepPlan, columns: int) -> Iterator[str]:
+    """Yield a line for each run, and the titles before; numbers are never cut, names are shortened."""
+    titles = ("state", "frames", "time", "cores", "RAM", *(["VRAM"] if plan.device != "cpu" else []), "disk")
+    rows = [_entries(run) for run in plan.runs]
+    widths = {title: max(map(len, [title, *(row[title] for row in rows)])) for title in titles}
+    room = columns - sum(_GAP + width for width in widths.values())
+    names = distinct_names([run.name for run in plan.runs], max(_NAME_COLUMNS, room))
+    width = max(map(len, ["run", *names.values()]))
+    gap = " " * _GAP
+    for name, row in [("run", {title: title for title in titles}), *zip(names.values(), rows, strict=True)]:
+        numbers = (f"{row[title]:>{widths[title]}}" for title in titles[1:])
+        yield gap.join([f"{name:<{width}}", f"{row['state']:<{widths['state']}}", *numbers])
+
+
+def _entries(run: PlannedRun) -> dict[str, str]:
+    return {
+        "state": run.state,
+        "frames": count(run.frames_left),
+        "time": "-" if run.seconds is None else duration(run.seconds),
+        "cores": f"{run.need.cores:,}",
+        "RAM": size(run.need.ram),
+        "VRAM": size(run.need.vram),
+        "disk": size(run.need.disk),
+    }
 
 
 def _sums(plan: SweepPlan) -> Iterator[str]:
     left, frames_left = plan.left, sum(run.frames_left for run in plan.left)
-    yield f"{len(plan.runs):,} runs, {len(left):,} of them to do: {frames_left:,} frames"
+    yield f"{plural(len(plan.runs), 'run')}, {len(left):,} of them to do: {frames_left:,} frames"
     if left:
         limit = f"; one more would lack {' and '.join(plan.limited_by)}" if plan.limited_by else ""
         yield f"at once here: {plan.at_once}, on {plan.cores} cores{limit}"

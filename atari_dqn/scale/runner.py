@@ -31,6 +31,7 @@ MOST_CRASHES = 5
 """A run that crashes so often in a row without a new checkpoint is not tried again."""
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 1.0, 60.0
 _POLL_SECONDS = 0.2
+_MOST_REASON_CHARACTERS = 1_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,8 +119,10 @@ class Runner:
             return None
         if self._is_locked(member):
             return Outcome(kind="held")
-        reason = last_error(self.folder.output(member.name), start)
-        failure = Failure(kind=kind, reason=reason or _described(code), exit_code=code)
+        lines = last_error(self.folder.output(member.name), start) or [_described(code)]
+        # a halt's other lines are advice for a run that belongs to no sweep; `Failure.remedy` has its own
+        reason = lines[0] if kind == "halted" else "; ".join(lines)
+        failure = Failure(kind=kind, reason=reason[:_MOST_REASON_CHARACTERS], exit_code=code)
         write_failure_record(self.folder.failure(member.name), failure)
         return Outcome(kind="failed", failure=failure)
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
+from atari_dqn.errors import UserError
 from atari_dqn.files.atomic import reading
 from atari_dqn.run.sweep.failures import Failure, read_failures
 from atari_dqn.run.sweep.folder import SweepFolder
@@ -17,12 +18,14 @@ from atari_dqn.scale.takeover import release_ended
 
 @dataclass(frozen=True, kw_only=True)
 class SweepResult:
-    """How the runs of a sweep ended."""
+    """How the runs of a sweep ended, each kind in the order of the sweep."""
 
     finished: tuple[str, ...]
     failed: dict[str, Failure]
     unfinished: tuple[str, ...]
-    """Runs that were stopped, or never begun, because of a signal."""
+    """Runs that were stopped, or never begun, because of a signal or of `error`."""
+    error: UserError | None = None
+    """Why they could not be trained, such as for one that does not fit."""
 
 
 class Workers(Protocol):
@@ -34,7 +37,10 @@ class Workers(Protocol):
         ...
 
     def start(self, members: Sequence[Member]) -> None:
-        """Start, in order, every member that fits and does not run anywhere."""
+        """Start, in order, every member that fits and does not run anywhere.
+
+        `UserError` if nothing runs here and nothing ever will.
+        """
         ...
 
     def stop(self, names: Collection[str]) -> None:
@@ -82,38 +88,57 @@ def run_members(
 ) -> SweepResult:
     """Run members, those that have begun first, until each has ended or, after an interrupt, been stopped.
 
-    A member that does not run and that the record has lost meanwhile is left out.
+    A member that does not run and that the record has lost meanwhile is left out. After a `UserError`, such
+    as that of a member that does not fit, what runs is saved, and the result has the error.
     `show`: called about each second with the names of the runs that run here or ended since the last call.
     """
-    failed = _failures(folder)
-    finished = [member.name for member in members if folder.has_finished(member.name)]
-    left = [each for each in members if each.name not in {*finished, *failed}]
+    ended = _ended(folder, members)
+    left = [each for each in members if each.name not in ended]
     pending = {each.name: each for each in sorted(left, key=lambda each: not folder.has_begun(each.name))}
-    watch = RecordWatch(folder, report)
-    with saved_on_error(workers):
-        while pending:
-            if is_interrupted():
-                if not workers.running:
+    release_ended(folder, folder.leases.current().keys() - pending.keys())
+    watch, error = RecordWatch(folder, report), None
+    try:
+        with saved_on_error(workers):
+            while pending:
+                if not is_interrupted():
+                    watch.drop_lost(pending, workers.running)
+                    workers.start(list(pending.values()))
+                elif workers.running:
+                    workers.stop(workers.running)
+                else:
                     break
-                workers.stop(workers.running)
-            else:
-                watch.drop_lost(pending, workers.running)
-                workers.start(list(pending.values()))
-            changed = {*workers.running}
-            for name, outcome in workers.ended():
-                if outcome.kind == "finished":
-                    finished.append(name)
-                elif outcome.failure is not None:
-                    failed[name] = outcome.failure
-                if outcome.kind in ("finished", "failed"):
-                    del pending[name]
-            show(changed)
-    release_ended(folder, {*finished, *failed})
+                changed = {*workers.running}
+                for name, outcome in workers.ended():
+                    if outcome.kind in ("finished", "failed"):
+                        ended[name] = outcome.failure
+                        del pending[name]
+                show(changed)
+    except UserError as found:
+        error = found
+    return _result(members, ended, pending, error)
+
+
+def _ended(folder: SweepFolder, members: Sequence[Member]) -> dict[str, Failure | None]:
+    """Return the failure of each member that needs no more training, None for one that has finished."""
+    failures: Mapping[str, Failure | None] = read_failures(folder.failures)
+    finished = {member.name: None for member in members if folder.has_finished(member.name)}
     names = {member.name for member in members}
+    return {**{name: failure for name, failure in failures.items() if name in names}, **finished}
+
+
+def _result(
+    members: Sequence[Member],
+    ended: Mapping[str, Failure | None],
+    pending: Collection[str],
+    error: UserError | None,
+) -> SweepResult:
+    names = [member.name for member in members]
+    failures = {name: ended[name] for name in names if name in ended}
     return SweepResult(
-        finished=tuple(finished),
-        failed={name: failure for name, failure in failed.items() if name in names},
-        unfinished=tuple(pending),
+        finished=tuple(name for name, failure in failures.items() if failure is None),
+        failed={name: failure for name, failure in failures.items() if failure is not None},
+        unfinished=tuple(name for name in names if name in pending),
+        error=error,
     )
 
 
@@ -127,9 +152,3 @@ def saved_on_error(workers: Workers) -> Iterator[None]:
             workers.stop(workers.running)
             workers.ended()
         raise
-
-
-def _failures(folder: SweepFolder) -> dict[str, Failure]:
-    """Return the recorded failures, without those of runs that a user has finished by hand since."""
-    recorded = read_failures(folder.failures)
-    return {name: failure for name, failure in recorded.items() if not folder.has_finished(name)}

@@ -1,6 +1,6 @@
 """Read a sweep file: methods, cases and axes, each checked against the schema as a spec is.
 
-spec  = "atari100k_der"       the spec of every run: a file relative to this one, or a shipped one's name
+spec  = "atari100k_der"       the spec of methods that name none: a file relative to this one, or a name
 game  = "atari_100k_26"       a game, a list of games, or a list by name; without it, the spec's game
 seeds = 5                     seeds 1 to 5; or seed = [1, 2, 3]; without either, the spec's seed
 threads = 1                   threads of torch in each run
@@ -24,6 +24,7 @@ from atari_dqn.scale.cases import NAME, Case, read_cases, section_entries
 from atari_dqn.spec.check import show
 from atari_dqn.spec.errors import Fault, SpecError
 from atari_dqn.spec.keys import KEYS, SECTIONS
+from atari_dqn.spec.kinds import Kind, check_kind
 from atari_dqn.spec.parse import Entry, read_toml, table_entries
 from atari_dqn.spec.shipped import find_spec, is_name, shipped_sweeps
 from atari_dqn.spec.suggest import did_you_mean
@@ -85,13 +86,18 @@ def read_sweep(path: Path) -> tuple[SweepFile, list[Fault]]:
     return file, faults
 
 
-def read_file_of(kind: str, path: Path, shipped: Mapping[str, Path]) -> dict[str, Any]:
-    """Read a sweep or a tune, as `kind` says; `SpecError` suggests a shipped one if there is no such file."""
+def read_file_of(kind: Kind, path: Path, shipped: Mapping[str, Path]) -> dict[str, Any]:
+    """Read a sweep or a tune, as `kind` says; `SpecError` for a file of another kind.
+
+    If there is no such file, the error suggests a shipped one.
+    """
     if not path.exists():
         hint = did_you_mean(path.stem, shipped) if is_name(path) else ""
         expected = f"expected a {kind} file, the folder of a {kind}, or the name of a shipped {kind}"
         raise SpecError([Fault(str(path), "", f"no such file; {expected}{hint}")])
-    return read_toml(path)
+    table = read_toml(path)
+    check_kind(kind, path, table.keys())
+    return table
 
 
 def _key_faults(path: Path, table: Mapping[str, Any]) -> Iterator[Fault]:
@@ -128,6 +134,9 @@ def _methods(path: Path, table: Mapping[str, Any]) -> tuple[tuple[Method, ...], 
         others = {key: value for key, value in keys.items() if key != "spec"}
         entries = tuple(table_entries(others, where=f"{path} [methods.{name}]"))
         methods.append(Method(name=name, spec=spec_path(path, keys.get("spec", base)), entries=entries))
+    if base is not None and all(isinstance(keys, dict) and "spec" in keys for keys in found.values()):
+        problem = "is used by no method, since each names its own; remove it, or that of a method"
+        faults.append(Fault(str(path), "spec", problem))
     return tuple(methods), faults
 
 

@@ -103,15 +103,15 @@ def output_length(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
 
 
-def last_error(path: Path, start: int) -> str:
-    """Return the last error in an output after an offset, or its last line, on one line."""
+def last_error(path: Path, start: int) -> list[str]:
+    """Return the lines of the last error in an output after an offset, or its last line."""
     try:
         with path.open("rb") as file:
             file.seek(max(start, path.stat().st_size - _TAIL_BYTES))
             lines = file.read().decode(errors="replace").splitlines()
     except OSError:
-        return ""
+        return []
     written = [line.strip() for line in lines if line.strip()]
     errors = [place for place, line in enumerate(written) if line.startswith(_ERROR)]
     found = written[errors[-1] :] if errors else written[-1:]
-    return printable(" ".join(found).removeprefix(_ERROR))[:1_000]
+    return [printable(line.removeprefix(_ERROR)) for line in found]

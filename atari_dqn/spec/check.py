@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from atari_dqn.spec.constraints import AUTO
+from atari_dqn.spec.constraints import AUTO, AtMost
 from atari_dqn.spec.errors import Fault
 from atari_dqn.spec.history import original_name
 from atari_dqn.spec.keys import KEYS, SECTIONS, Key, Scalar
 from atari_dqn.spec.numbers import whole_number
-from atari_dqn.spec.parse import SET_OPTION, Entry
+from atari_dqn.spec.parse import Entry
 from atari_dqn.spec.suggest import did_you_mean, did_you_mean_key
 
 _LONGEST_SHOWN = 60
-_INT64_LIMIT = 2**63  # TOML's own range
+_LARGEST: dict[type[Scalar], AtMost] = {int: AtMost(2**63 - 1), float: AtMost(sys.float_info.max)}
+"""The largest integers for a key of each type: the largest of TOML, and of those that become floats."""
 _NOUNS: dict[type[Scalar], str] = {
     bool: "true or false",
     int: "an integer",
@@ -32,7 +34,7 @@ class Checked:
     values: dict[str, Scalar] = field(default_factory=dict)
     """Valid values by dotted key."""
     where: dict[str, str] = field(default_factory=dict)
-    """Where each of these values was written: a file or `--set`."""
+    """Where each of these values was written: a file, or `--set` or another place of overrides."""
     invalid: set[str] = field(default_factory=set)
     """Known keys that have an invalid value in at least one entry. They are not reported as missing too."""
     faults: list[Fault] = field(default_factory=list)
@@ -60,7 +62,7 @@ def check_entries(entries: Iterable[Entry]) -> Checked:
 
 def _repetition(entry: Entry, where: Mapping[str, str]) -> str | None:
     """Describe the fault of a key that its file or table has twice; None if it has it once."""
-    if entry.where == SET_OPTION or where.get(entry.key) != entry.where:
+    if entry.is_override or where.get(entry.key) != entry.where:
         return None
     return f"is written twice, also as {original_name(entry.key)}, its former name; keep one of them"
 
@@ -70,7 +72,7 @@ def entry_problem(entry: Entry) -> str | None:
     if entry.key in KEYS:
         return value_problem(KEYS[entry.key], entry.value)
     if entry.key in SECTIONS:
-        is_empty = entry.value == {} and entry.where != SET_OPTION
+        is_empty = entry.value == {} and not entry.is_override
         return None if is_empty else f"found {show(entry.value)}, expected a section, its keys set one by one"
     return _unknown(entry)
 
@@ -89,6 +91,9 @@ def value_problem(key: Key, value: Any) -> str | None:
         return None
     if not _has_kind(key, value) or not _in_range(key, value):
         return f"found {show(value)}, expected {expectation(key)}{_conversion_hint(key, value)}"
+    if not _fits_type(key, value):
+        limited = replace(key, bounds=(*key.bounds, _LARGEST[key.kind]))
+        return f"found {show(value)}, expected {expectation(limited)}"
     if key.choices and not key.allows(value):
         return f"found {show(value)}, expected {expectation(key)}" + did_you_mean(value, _offered(key))
     return None
@@ -99,7 +104,9 @@ def _conversion_hint(key: Key, value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, str | float):
         return ""
     converted = _convert(key.kind, str(value))
-    is_allowed = converted is not None and _has_kind(key, converted) and _in_range(key, converted)
+    if converted is None or not _has_kind(key, converted):
+        return ""
+    is_allowed = _in_range(key, converted) and _fits_type(key, converted)
     return f"; did you mean {show(converted)}?" if is_allowed else ""
 
 
@@ -115,13 +122,16 @@ def _convert(kind: type[Scalar], text: str) -> Scalar | None:
 
 
 def _has_kind(key: Key, value: Any) -> bool:
-    if type(value) is int and abs(value) >= _INT64_LIMIT:
-        return False
     return type(value) is key.kind or (key.kind is float and type(value) is int)
 
 
 def _in_range(key: Key, value: Any) -> bool:
     return all(bound.holds(value) for bound in key.bounds)
+
+
+def _fits_type(key: Key, value: Any) -> bool:
+    """Return whether a value in the ranges of its key, if it is an integer, is within the key's type too."""
+    return type(value) is not int or _LARGEST[key.kind].holds(value)
 
 
 def canonical(key: Key, value: Any) -> Scalar:

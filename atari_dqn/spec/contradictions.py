@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from atari_dqn.clock import steps_to_frames
+from atari_dqn.clock import frames_to_steps, steps_to_frames
 from atari_dqn.spec.actor_rules import ACTOR_RULES
 from atari_dqn.spec.check import show
 from atari_dqn.spec.constraints import AUTO
@@ -19,6 +19,15 @@ from atari_dqn.spec.rule import SPARE_ROWS, Rule
 
 def _prefill_ends_before_budget(prefill_steps: int, frame_skip: int, total_frames: int) -> bool:
     return steps_to_frames(prefill_steps, frame_skip=frame_skip) < total_frames
+
+
+def _updates_before_budget(
+    period_steps: int, prefill_steps: int, envs: int, frame_skip: int, total_frames: int, replay: str
+) -> bool:
+    """Return whether a run makes an update, unless another rule refuses its prefill or its rollouts."""
+    total_steps = frames_to_steps(total_frames, frame_skip=frame_skip)
+    last_steps = (total_steps - 1) // envs * envs  # those before the last iteration, which may still learn
+    return replay == "rollouts" or prefill_steps >= total_steps or prefill_steps + period_steps <= last_steps
 
 
 def window_rows(stack_frames: int, n_step: int) -> int:
@@ -83,6 +92,20 @@ RULES = (
         ("replay.prefill_steps", "env.frame_skip", "training.total_frames"),
         _prefill_ends_before_budget,
         "the prefill must end before the last frame of the run: lower the first or raise the last",
+    ),
+    Rule(
+        (
+            "learner.update_period_steps",
+            "replay.prefill_steps",
+            "env.num_envs",
+            "env.frame_skip",
+            "training.total_frames",
+            "replay.kind",
+        ),
+        _updates_before_budget,
+        "the run would end before its first update: lower the first or the second, or raise "
+        "training.total_frames",
+        applies_to_existing_runs=False,
     ),
     Rule(
         ("replay.prefill_steps", "env.num_envs", "toggles.n_step"),

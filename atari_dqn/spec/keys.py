@@ -124,6 +124,16 @@ def flatten(spec: Spec) -> dict[str, Scalar]:
     return values
 
 
+def added_parts(spec: Spec) -> list[tuple[str, str]]:
+    """Return the group and the name of each part of a spec that another package adds."""
+    values = flatten(spec)
+    return [
+        (key.group, str(values[name]))
+        for name, key in KEYS.items()
+        if key.group and name in values and values[name] not in key.choices
+    ]
+
+
 def build(values: Values) -> Spec:
     """Build the spec with these values, which must be valid; an absent key becomes None."""
     sections = {

@@ -16,7 +16,8 @@ from atari_dqn.spec.digest import cannot_change_results
 from atari_dqn.spec.errors import Fault, SpecError
 from atari_dqn.spec.history import FORMERLY_RECORDED, with_added_keys
 from atari_dqn.spec.keys import KEYS, Values, build, unresolved
-from atari_dqn.spec.parse import Entry, override_entry, read_toml, table_entries
+from atari_dqn.spec.kinds import check_kind
+from atari_dqn.spec.parse import SET_OPTION, Entry, override_entry, read_toml, table_entries
 from atari_dqn.spec.schema import Spec
 from atari_dqn.spec.shipped import find_spec
 from atari_dqn.spec.tracks import load_parts, load_track, override_track
@@ -44,15 +45,15 @@ class ResolvedSpec:
         return self.spec.track + ("*" if self.deviations else "")
 
 
-def load_spec(path: str | Path, overrides: Sequence[str] = ()) -> ResolvedSpec:
+def load_spec(path: str | Path, overrides: Sequence[str] = (), *, where: str = SET_OPTION) -> ResolvedSpec:
     """Load a spec, apply `section.key=value` overrides, and complete it from its track.
 
     `path` may be the name of a shipped spec. If an override is repeated, the last one counts. `SpecError` has
-    every fault.
+    every fault; `where` is what errors call the place of the overrides.
     """
     path = find_spec(Path(path))
     entries = file_entries(path)
-    override_entries, faults = _read_overrides(overrides)
+    override_entries, faults = _read_overrides(overrides, where)
     resolved = resolve_entries(path, [*entries, *override_entries], faults)
     return replace(resolved, name=_name_of(path, entries, resolved.spec.game))
 
@@ -60,11 +61,15 @@ def load_spec(path: str | Path, overrides: Sequence[str] = ()) -> ResolvedSpec:
 def file_entries(path: Path) -> list[Entry]:
     """Read the entries of a spec file; a complete spec of an earlier version gets the keys added since then.
 
+    `SpecError` for a sweep or tune file.
+
     A spec is complete if it has every key that applied when it was written. A run's `spec.toml` and the
     output of `dqn spec show` are complete. Added keys get the values that keep the behaviour of the spec, not
     those of its track.
     """
-    entries = list(table_entries(read_toml(path), where=str(path)))
+    table = read_toml(path)
+    check_kind("spec", path, table.keys())
+    entries = list(table_entries(table, where=str(path)))
     written = check_entries(entries).values
     complete = with_added_keys(written, {})
     absent = KEYS.keys() - complete.keys() - FORMERLY_RECORDED.keys()
@@ -111,12 +116,12 @@ def _unresolved_auto(path: Path, values: Values) -> Iterator[Fault]:
         yield Fault(str(path), key, f"found {show(AUTO)} in the spec of a run, expected {expected}")
 
 
-def _read_overrides(overrides: Iterable[str]) -> tuple[list[Entry], list[Fault]]:
+def _read_overrides(overrides: Iterable[str], where: str) -> tuple[list[Entry], list[Fault]]:
     entries: list[Entry] = []
     faults: list[Fault] = []
     for text in overrides:
         try:
-            entries.append(override_entry(text))
+            entries.append(override_entry(text, where=where))
         except SpecError as error:
             faults.extend(error.faults)
     return entries, faults

@@ -1,4 +1,4 @@
-"""Parse spec files and `--set` options into entries, which are not checked against the schema yet."""
+"""Parse spec files and overrides (`--set`) into entries, which are not checked against the schema yet."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from atari_dqn.spec.numbers import whole_number
 from atari_dqn.spec.shipped import is_name, nearest
 
 SET_OPTION = "--set"
-"""The place of an override in error messages."""
+"""The place of an override of the command line in error messages."""
 
 _MAX_BYTES = 1_000_000  # far above the size of any spec
+_ZIP_SIGNATURE = b"PK\x03\x04"
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _PLACE = re.compile(r"\(at (?:line (\d+), column \d+|end of document)\)$")
 _WITH_UNIT = re.compile(r"=\s*([\d.,_]+[km]?)(?=\s*(?:#|$))", re.IGNORECASE)
@@ -35,7 +36,9 @@ class Entry:
     value: Any
     """The value parsed as TOML, of any type."""
     where: str
-    """The file, or `--set`."""
+    """The file, or for an override the option or argument that gave it, such as `--set`."""
+    is_override: bool = False
+    """Whether it replaces a value of a file. A key may be overridden several times."""
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -94,9 +97,16 @@ def _read(path: Path) -> bytes:
         raise ValueError("is a directory; expected a TOML spec")
     if not path.is_file():
         raise ValueError("is not a regular file; expected a TOML spec")
-    if path.stat().st_size > _MAX_BYTES:
+    with path.open("rb") as file:
+        data = file.read(_MAX_BYTES + 1)
+    if data.startswith(_ZIP_SIGNATURE):
+        raise ValueError(
+            "is a ZIP file, as archives by `dqn export` are; expected a TOML spec. "
+            "`dqn import` unpacks an archive into a folder with its spec.toml"
+        )
+    if len(data) > _MAX_BYTES:
         raise ValueError(f"is larger than {_MAX_BYTES:,} bytes; expected a TOML spec")
-    return path.read_bytes()
+    return data
 
 
 def _decode(raw: bytes) -> str:
@@ -122,8 +132,8 @@ def table_entries(table: Mapping[str, Any], *, where: str) -> Iterator[Entry]:
             yield Entry(current_name(f"{_toml_key(name)}.{_toml_key(leaf)}"), leaf_value, where)
 
 
-def override_entry(text: str) -> Entry:
-    """Parse a `--set` option, `section.key=value`, into an entry.
+def override_entry(text: str, *, where: str = SET_OPTION) -> Entry:
+    """Parse an override, `section.key=value`, into an entry.
 
     The value is TOML, or a string without quotes; a whole number may also be written as `2.4M` or `1e6`.
     `SpecError` if the key or the value is missing.
@@ -132,8 +142,8 @@ def override_entry(text: str) -> Entry:
     name, value = current_name(name.strip()), value.strip()
     if not equals or not name or not value:
         problem = f"found {text!r}, expected KEY=VALUE, such as learner.batch_size=64"
-        raise SpecError([Fault(SET_OPTION, "", problem)])
-    return Entry(name, _override_value(name, value), SET_OPTION)
+        raise SpecError([Fault(where, "", problem)])
+    return Entry(name, _override_value(name, value), where, is_override=True)
 
 
 def _override_value(name: str, text: str) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from atari_dqn.clock import frames_to_steps
 from atari_dqn.spec.check import show
 from atari_dqn.spec.constraints import AUTO
 from atari_dqn.spec.rule import Rule
@@ -25,6 +26,14 @@ def _multiple(key: str, of: str, reason: str) -> Rule:
         lambda value, divisor, kind: kind != "rollouts" or value % divisor == 0,
         f"{reason}: make the first a multiple of the second",
     )
+
+
+def _is_complete_before_budget(
+    capacity_steps: int, envs: int, frame_skip: int, total_frames: int, replay: str
+) -> bool:
+    """Return whether a run completes a rollout, after which it learns."""
+    total_steps = frames_to_steps(total_frames, frame_skip=frame_skip)
+    return replay != "rollouts" or capacity_steps // envs <= -(-total_steps // envs)
 
 
 ROLLOUT_RULES = (
@@ -52,6 +61,13 @@ ROLLOUT_RULES = (
     _only("learner.target_period_updates", 1, "rollouts are learned without a target network"),
     _multiple(
         "replay.capacity_steps", "env.num_envs", "a rollout has equally many steps of each environment"
+    ),
+    Rule(
+        ("replay.capacity_steps", "env.num_envs", "env.frame_skip", "training.total_frames", "replay.kind"),
+        _is_complete_before_budget,
+        "the run would end before its first update, which follows a rollout: lower the first or raise "
+        "training.total_frames",
+        applies_to_existing_runs=False,
     ),
     _multiple("replay.capacity_steps", "learner.batch_size", "the minibatches of a rollout must be equal"),
     _multiple(

@@ -41,6 +41,9 @@ ENDINGS = {
 }
 """How a run has ended, by the kind of the notice that says so."""
 
+BEGINNINGS = ("started", "resumed")
+"""The kinds of the notices with which a run begins and goes on."""
+
 GateState = Literal["ok", "watching", "warned", "tripped"]
 """`watching`: beyond the threshold, but not for long enough; `warned`: the run continues; `tripped`: it
 halts."""

@@ -21,7 +21,7 @@ from atari_dqn.run.checkpoint.stages import restore_replaced
 from atari_dqn.run.checkpoint.store import CheckpointStore
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.leases.guard import check_lease
-from atari_dqn.run.provenance import provenance
+from atari_dqn.run.provenance import packages_of, provenance
 from atari_dqn.run.threads import KEY, threads_at
 from atari_dqn.spec.constraints import decided
 from atari_dqn.spec.digest import spec_digest
@@ -33,6 +33,7 @@ from atari_dqn.telemetry.sinks.options import NO_SINKS, SinkOptions
 from atari_dqn.train.build import MakeActors, assemble, build_gates, local_actors
 from atari_dqn.train.contention_monitor import ContentionMonitor, contention_remedy
 from atari_dqn.train.health import HealthMonitor
+from atari_dqn.train.interrupt import SignalGuard
 from atari_dqn.train.learning import Learning
 from atari_dqn.train.preflight import why_slow
 from atari_dqn.train.resume_exactness import MAY_DIFFER, other_threads, schedules_that_ended, why_inexact
@@ -75,20 +76,20 @@ def start(
     with closing(assemble(resolved.spec, device, make_actors)) as training:
         training.begin()
         check_lease()
-        run = RunDirectory.create(
-            path,
-            resolved_toml(resolved),
-            spec_digest(resolved.spec),
-            _provenance(resolved, training, origin),
-        )
-        with run.locked(), closing(RunSinks(run, views, open_sinks(sink_options, resolved, run))) as sinks:
-            session = make_session(training, resolved.spec, run, sinks, _store(run, resolved.spec))
-            session.notice("started", f"training {resolved.name} on {device}")
-            if origin.choices:
-                session.notice("auto", choices_text(origin.choices))
-            _report_if_slow(session, device, origin.hardware)
-            with session.videos:  # which may take longer than the run
-                return _run(session, resolved, run)
+        record = _provenance(resolved, training, origin)
+        with SignalGuard() as guard:  # a directory that has been created is that of a run which can go on
+            run = RunDirectory.create(path, resolved_toml(resolved), spec_digest(resolved.spec), record)
+            with (
+                run.locked(),
+                closing(RunSinks(run, views, open_sinks(sink_options, resolved, run))) as sinks,
+            ):
+                session = make_session(training, resolved.spec, run, sinks, _store(run, resolved.spec))
+                session.notice("started", f"training {resolved.name} on {device}")
+                if origin.choices:
+                    session.notice("auto", choices_text(origin.choices))
+                _report_if_slow(session, device, origin.hardware)
+                with session.videos:  # which may take longer than the run
+                    return _run(session, resolved, run, guard)
 
 
 def resume(
@@ -130,8 +131,8 @@ def resume(
                 _report_if_slow(session, device, find_hardware(run.path))
                 if total_frames is not None:
                     _extend(session, total_frames)
-                with session.videos:  # which may take longer than the run
-                    return _run(session, resolved, run)
+                with session.videos, SignalGuard() as guard:  # videos may take longer than the run
+                    return _run(session, resolved, run, guard)
 
 
 def _go_back(store: CheckpointStore, point: ResumePoint) -> tuple[str, ...]:
@@ -227,10 +228,10 @@ def _store(run: RunDirectory, spec: Spec) -> CheckpointStore:
     )
 
 
-def _run(session: Session, resolved: ResolvedSpec, run: RunDirectory) -> dict[str, Any]:
+def _run(session: Session, resolved: ResolvedSpec, run: RunDirectory, guard: SignalGuard) -> dict[str, Any]:
     session.sinks.handle(TrainingStarted(counters=session.training.clock))
     try:
-        summary = summary_of(session, resolved, session.run())
+        summary = summary_of(session, resolved, session.run(guard))
         check_lease()
         write_json_atomically(run.summary, sealed_summary(summary))
         session.notice("finished", f"finished at {summary['env_frames']:,} frames")
@@ -275,6 +276,7 @@ def _provenance(resolved: ResolvedSpec, training: Learning, origin: Origin) -> d
         torch_threads=torch.get_num_threads(),
         kernels=training.backend.kernels(),
         hardware=origin.hardware,
+        packages=packages_of(spec),
     )
     place = training.replay.ring.device.type
     compiler = {"compiler": compiler_version()} if decided(spec.learner.compile) else {}

@@ -16,9 +16,11 @@ from atari_dqn.actors.inline import InlineActors
 from atari_dqn.envs.worker_handle import WorkerFailedError
 from atari_dqn.errors import DamagedError, InfrastructureError, UserError
 from atari_dqn.files.atomic import is_file
+from atari_dqn.run.added_parts import explained_by_packages
 from atari_dqn.run.archive.archive import refuse_imported
 from atari_dqn.run.checkpoint.bookkeeping import check_bookkeeping
-from atari_dqn.run.checkpoint.manifest import MANIFEST, read_manifest, verify
+from atari_dqn.run.checkpoint.manifest import read_manifest, verify
+from atari_dqn.run.checkpoint.names import MANIFEST
 from atari_dqn.run.checkpoint.reconcile import (
     checkpoint_directories,
     is_intact,
@@ -26,7 +28,7 @@ from atari_dqn.run.checkpoint.reconcile import (
     refuse_wrong_place,
 )
 from atari_dqn.run.checkpoint.rewind import later_checkpoints, named_checkpoint, refuse_empty_store
-from atari_dqn.run.checkpoint.store import CheckpointStore, load_checkpoint
+from atari_dqn.run.checkpoint.store import CheckpointStore, read_state
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.threads import threads_at
 from atari_dqn.spec.loader import ResolvedSpec, load_resolved
@@ -182,14 +184,21 @@ def reopened(
         if point.checkpoint is None:
             training.begin()
         else:
-            _load(training, point.checkpoint, point.step)
+            _load(training, point.checkpoint, point)
         loaded = stack.pop_all()
     with loaded:
         yield training
 
 
-def _load(training: Learning, checkpoint: Path, step: int) -> None:
-    state, bookkeeping = load_checkpoint(checkpoint, like=training.state_dict())
+def _load(training: Learning, checkpoint: Path, point: ResumePoint) -> None:
+    bookkeeping = verify(checkpoint)["bookkeeping"]
+    with explained_by_packages(recorded_spec(point.run).spec, point.run.read_provenance()):
+        _restore_state(training, checkpoint, point.step, bookkeeping)
+
+
+def _restore_state(training: Learning, checkpoint: Path, step: int, bookkeeping: StateDict) -> None:
+    """Restore a training from a checkpoint whose files have been verified."""
+    state = read_state(checkpoint, like=training.state_dict())
     try:
         training.load_state_dict(state)
         training.check_recent_state(bookkeeping.get("recent_batch"))
@@ -254,7 +263,7 @@ def _is_loadable(run: RunDirectory, checkpoint: Path) -> bool:
         point = _point_at(run, checkpoint)
         spec = _cheap_to_assemble(recorded_spec(run).spec)
         with closing(assemble(spec, torch.device("cpu"), InlineActors)) as training:
-            _load(training, checkpoint, point.step)
+            _load(training, checkpoint, point)
     except (UserError, RuntimeError):  # damage, or memory that is not there
         return False
     return True

@@ -92,13 +92,13 @@ class Session:
         """Save the current state, wait until it is on disk, and return its digest."""
         return self._saving.save()
 
-    def run(self) -> str:
+    def run(self, guard: SignalGuard) -> str:
         """Train to the end and return the digest of the final state.
 
-        Raise `InterruptedRunError` after a signal, when a checkpoint has been saved, and `HaltedError` if a
-        failure gate trips.
+        `guard` defers signals already; it is released when the training ends. Raise `InterruptedRunError`
+        after a signal, when a checkpoint has been saved, and `HaltedError` if a failure gate trips.
         """
-        with self._signals_deferred() as guard, self._saving.finished(), closing(self._light):
+        with self._deferring(guard), self._saving.finished(), closing(self._light):
             self._train(guard, self.training.total_steps)
             digest = self._finish(guard)
             self.evaluations.forget_progress()
@@ -106,7 +106,12 @@ class Session:
 
     def run_until(self, steps: int) -> None:
         """Train until at least `steps` agent steps, without the final evaluation and its checkpoint."""
-        with self._signals_deferred() as guard, self._saving.finished(), closing(self._light):
+        with (
+            SignalGuard() as guard,
+            self._deferring(guard),
+            self._saving.finished(),
+            closing(self._light),
+        ):
             self._train(guard, steps)
             with self._stopping(guard) as stop:
                 self._light.settle(stop)
@@ -155,11 +160,13 @@ class Session:
         self.training.load_recent_state(recent)
 
     @contextmanager
-    def _signals_deferred(self) -> Iterator[SignalGuard]:
-        """Defer signals; after a signal, wait only a few seconds for workers that do not answer."""
-        with SignalGuard() as guard:
-            self.training.envs.stop_waiting_when(lambda: guard.received is not None)
-            yield guard
+    def _deferring(self, guard: SignalGuard) -> Iterator[None]:
+        """Release a guard at the end; after a signal, wait only seconds for workers that do not answer."""
+        self.training.envs.stop_waiting_when(lambda: guard.received is not None)
+        try:
+            yield
+        finally:
+            guard.release()
 
     def _train(self, guard: SignalGuard, steps: int) -> None:
         clock = self.training.clock

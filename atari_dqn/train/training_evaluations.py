@@ -180,7 +180,7 @@ class Evaluations:
         training = self._training
         return EvaluationKey.of(
             training.acting_network,
+            self._spec,
             step=training.clock.steps,
             protocol=session_protocol(self._spec, kind, training.envs.info.rom_md5),
-            seed=self._spec.seed,
         )

@@ -16,7 +16,8 @@ from atari_dqn.files.documents import read_json
 from atari_dqn.record.recording import load_recording
 from atari_dqn.run.checkpoint.bookkeeping import check_bookkeeping
 from atari_dqn.run.checkpoint.catalog import CATALOG, best_first
-from atari_dqn.run.checkpoint.manifest import MANIFEST, verify
+from atari_dqn.run.checkpoint.manifest import verify
+from atari_dqn.run.checkpoint.names import MANIFEST
 from atari_dqn.run.checkpoint.reconcile import checkpoint_directories, refuse_wrong_place
 from atari_dqn.run.checkpoint.rewind import refuse_empty_store, refuse_lost_catalog
 from atari_dqn.run.checkpoint.store import CheckpointStore
@@ -41,6 +42,7 @@ def check_run(run: RunDirectory) -> CheckedFiles:
     store = CheckpointStore(run.checkpoints)
     with suggesting_intact_checkpoint(run):
         manifests = _checked_state(run, store)
+    _check_summary(run, manifests)
     if run.summary.exists():  # a kill leaves links that the next resume mends
         _check_targets(store)
     results = _checked_results(run)
@@ -58,7 +60,6 @@ def _checked_state(run: RunDirectory, store: CheckpointStore) -> dict[str, dict[
     manifests = {path.name: _checked(run, path) for path in checkpoint_directories(store.folder)}
     _check_catalog(store, manifests)
     _check_links(store, manifests)
-    _check_summary(run, manifests)
     return manifests
 
 
@@ -143,6 +144,9 @@ def _check_summary(run: RunDirectory, manifests: dict[str, dict[str, Any]]) -> N
         if records[-1]["finished"]:
             raise DamagedError(f"{run.summary}: missing; `{resume_command(run)}` writes it again")
         return
-    summary = read_json(run.summary)
-    if not isinstance(summary, dict) or sealed_summary(summary) != summary:
-        raise DamagedError(f"{run.summary}: is not what was written; the file is damaged")
+    try:
+        summary = read_json(run.summary)
+        if not isinstance(summary, dict) or sealed_summary(summary) != summary:
+            raise DamagedError(f"{run.summary}: is not what was written; the file is damaged")
+    except DamagedError as error:
+        raise DamagedError(f"{error}\nremove it, and `{resume_command(run)}` writes it again") from error

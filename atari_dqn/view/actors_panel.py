@@ -11,7 +11,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from atari_dqn.formatting import count, printable
+from atari_dqn.formatting import count, plural, printable
 from atari_dqn.telemetry.events import ACTORS, Event, Notice
 
 _FRAME_LINES = 3
@@ -68,7 +68,7 @@ class ActorsPanel:
             return ""
         rate = report.frames_per_second
         speed = f", {count(round(rate))} f/s" if math.isfinite(rate) else ""
-        return f"{self._num_actors} actors{speed}, lag ≤ {report.max_lag_updates:,}"
+        return f"{plural(self._num_actors, 'actor')}{speed}, lag ≤ {report.max_lag_updates:,}"
 
     @property
     def _num_actors(self) -> int:

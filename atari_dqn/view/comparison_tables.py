@@ -22,7 +22,7 @@ from atari_dqn.compare.reference.caps import MARK
 from atari_dqn.compare.references import ComparedReference
 from atari_dqn.compare.statistics import RESAMPLES, Estimate
 from atari_dqn.compare.time_to_score import TimeToScore
-from atari_dqn.formatting import count, score
+from atari_dqn.formatting import count, plural, score
 from atari_dqn.view.evaluations import VERDICT_STYLES, published_score
 
 _SCORE_WIDTHS = (17, 17, 17, 12, 17)
@@ -86,7 +86,7 @@ def _scores(result: GroupResult) -> Iterator[RenderableType]:
 
 def _time_to_score(found: TimeToScore, game: str, *, is_given: bool) -> RenderableType:
     whose = "" if is_given else f", the human score on {game},"
-    reached = f"reached by {found.reached} of {found.runs} seeds"
+    reached = f"reached by {found.reached} of {plural(found.runs, 'seed')}"
     if not math.isfinite(found.median_frames):
         return _indented(Text(f"{score(found.score)}{whose} not yet: {reached}"))
     hours = f" and {found.median_hours:,.2f} hours" if math.isfinite(found.median_hours) else ""

@@ -30,6 +30,9 @@ from atari_dqn.view.suspendable_live import SuspendableLive
 _HEADER_LINES = 2
 _COLUMNS = {"gates": 32, "throughput": 20, "replay": 20}
 """Widths of panels, by title; the others of a row share the remaining width."""
+_NEEDED_COLUMNS = {"evaluations": 40}
+_FEWEST_COLUMNS = 28
+"""The least width of any other panel that shares a row. In a narrower terminal the row has fewer panels."""
 _LINES = 24
 """Height that shows every panel in full, but no table of actors."""
 _ALERT_LINES = 7
@@ -44,6 +47,8 @@ Rows = tuple[tuple[int | None, tuple[Panel, ...]], ...]
 
 class LiveView:
     """Show a run on a whole terminal, in full from 80×24 on, from construction until `close`.
+
+    A smaller terminal has fewer panels.
 
     Actors have a table where the terminal has lines to spare, and else are summed up over the notices.
 
@@ -97,13 +102,13 @@ class LiveView:
         """Draw the whole screen."""
         return _Screen(self._layout)
 
-    def _layout(self, lines: int) -> Layout:
+    def _layout(self, columns: int, lines: int) -> Layout:
         layout = Layout()
         with self._lock:
             actor_lines = self._actors.set_lines(lines - _LINES)
             self._notices.title = "notices" if actor_lines else self._notices_title()
             rows = [Layout(self._header.draw(), size=_HEADER_LINES)]
-            rows += [_layout_row(size, row) for size, row in _shrunk(self._rows, lines)]
+            rows += [_layout_row(size, _fitting(row, columns)) for size, row in _shrunk(self._rows, lines)]
             if actor_lines:
                 rows.insert(-1, _layout_row(actor_lines, (self._actors,)))
         layout.split_column(*rows)
@@ -122,13 +127,13 @@ class LiveView:
 
 
 class _Screen:
-    """A layout that is made for the height on which it is drawn."""
+    """A layout that is made for the size on which it is drawn."""
 
-    def __init__(self, layout: Callable[[int], Layout]) -> None:
+    def __init__(self, layout: Callable[[int, int], Layout]) -> None:
         self._layout = layout
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        yield self._layout(options.height or console.height)
+        yield self._layout(options.max_width, options.height or console.height)
 
 
 def _panel_rows(subject: Subject, mixed_epsilon: str, notices: NoticesPanel) -> Rows:
@@ -149,6 +154,14 @@ def _shrunk(rows: Rows, lines: int) -> Iterator[tuple[int | None, tuple[Panel, .
         elif min(size, left) >= _FEWEST_LINES:
             yield min(size, left), row
             left -= size
+
+
+def _fitting(row: Sequence[Panel], columns: int) -> Sequence[Panel]:
+    """Leave out the last panels of a row until each of the others has its width; the first one stays."""
+    needed = sum(
+        _COLUMNS.get(panel.title) or _NEEDED_COLUMNS.get(panel.title, _FEWEST_COLUMNS) for panel in row
+    )
+    return row if needed <= columns or len(row) == 1 else _fitting(row[:-1], columns)
 
 
 def _layout_row(size: int | None, panels: Sequence[Panel]) -> Layout:

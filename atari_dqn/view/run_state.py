@@ -8,7 +8,7 @@ import textwrap
 from rich.text import Text
 
 from atari_dqn.compare.reference.caps import marked_score
-from atari_dqn.formatting import duration, fingerprint, score
+from atari_dqn.formatting import duration, fingerprint, plural, score
 from atari_dqn.run.tailing.status import RunStatus
 from atari_dqn.telemetry.events import GateChanged, Notice
 
@@ -70,7 +70,7 @@ def _evaluation(status: RunStatus) -> str:
     protocol = fingerprint(str(row["protocol"]))
     cut = f", {row['frame_caps']:.0f} cut by the frame cap" if row["frame_caps"] else ""
     return (
-        f"{mean} ± {std}, {row['eval_type']}, {row['episodes']} episodes{cut}, "
+        f"{mean} ± {std}, {row['eval_type']}, {plural(row['episodes'], 'episode')}{cut}, "
         f"at {row['env_frames']:,} frames [{protocol}]"
     )
 

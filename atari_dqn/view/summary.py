@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
-from itertools import zip_longest
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import count as count_from
 from pathlib import Path
 
 from rich import box
@@ -16,16 +17,20 @@ from rich.text import Text
 from atari_dqn.formatting import count, duration, printable
 from atari_dqn.run.tailing.isolation import Unreadable
 from atari_dqn.run.tailing.status import RunStatus
+from atari_dqn.view.names import distinct_names
 from atari_dqn.view.scores import fitting_marked_score, fitting_score
 
 _TITLES = ("state", "age", "done", "left", "f/s", "rolling", "last eval", "best")
+_LEFT_OUT_FIRST = ("age", "rolling", "f/s", "left", "last eval", "done", "best")
+"""Columns in the order in which they are left out where the terminal is too narrow for all."""
 _NAME_COLUMNS = 14
 _SCORE_COLUMNS = 6
 _TABLE_LINES = 5
 """Lines of the table but the runs, and that of the cursor."""
 _MOST_NOTES = 4
 _ORDER = (
-    "running", "halted", "failed", "unreadable", "silent", "stopped", "interrupted", "new", "finished"
+    "running", "halted", "failed", "unreadable", "silent", "stopped", "interrupted", "new", "finished",
+    "imported",
 )  # fmt: skip
 """States in the order in which a reader looks for them."""
 _MIXED = "ε"
@@ -39,6 +44,8 @@ _STYLES = {
     "interrupted": "yellow",
 }
 Runs = Mapping[Path, RunStatus | Unreadable]
+Row = Mapping[str, Text | str]
+"""The entries of a run by the title of their column."""
 
 
 def summary_table(runs: Runs, *, columns: int, lines: int | None = None) -> Group:
@@ -77,24 +84,50 @@ def _shortest(notes: list[Text]) -> list[Text]:
 
 def _table(runs: Runs, columns: int) -> Table:
     rows = {
-        path: _line(status) if isinstance(status, RunStatus) else [Text("unreadable", "red")]
+        path: _line(status) if isinstance(status, RunStatus) else {"state": Text("unreadable", "red")}
         for path, status in runs.items()
     }
+    names = run_names(runs)
+    widest = max(map(len, names.values()), default=0)
+    titles = _fitting_titles(list(rows.values()), columns - min(widest, _NAME_COLUMNS))
+    short = distinct_names(names.values(), columns - _width(list(rows.values()), titles))
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=0)
-    widest = max(_NAME_COLUMNS, columns - _width(list(rows.values())))
-    names = {path: shortened(name_of(path), widest) for path in runs}
-    table.add_column("run", no_wrap=True, min_width=max(map(len, names.values()), default=0))
-    for title in _TITLES:
+    table.add_column("run", no_wrap=True, min_width=max(map(len, short.values()), default=0))
+    for title in titles:
         table.add_column(title, justify="left" if title == "state" else "right", no_wrap=True)
     for path, row in rows.items():
-        table.add_row(Text(names[path]), *row)
+        table.add_row(Text(short[names[path]]), *(row.get(title, "") for title in titles))
     return table
 
 
-def _width(rows: Sequence[Sequence[Text | str]]) -> int:
-    """Compute the width of all columns but the name, each with a space in front, and of the table's edges."""
-    entries = zip_longest(_TITLES, *rows, fillvalue="")
-    return 2 + sum(1 + max(len(entry) for entry in column) for column in entries)
+def _fitting_titles(rows: Sequence[Row], columns: int) -> list[str]:
+    """Select the columns that fit into a width."""
+    titles = list(_TITLES)
+    for title in _LEFT_OUT_FIRST:
+        if _width(rows, titles) <= columns:
+            break
+        titles.remove(title)
+    return titles
+
+
+def _width(rows: Sequence[Row], titles: Sequence[str]) -> int:
+    """Compute the width of columns, each with a space in front, and of the table's edges."""
+    return 2 + sum(1 + max(map(len, (title, *(row.get(title, "") for row in rows)))) for title in titles)
+
+
+def run_names(paths: Iterable[Path]) -> dict[Path, str]:
+    """Return the name of each run's folder; namesakes have the names of the folders above them in front."""
+    left = {path: Path(os.path.realpath(path)).parts for path in paths}
+    names: dict[Path, str] = {}
+    for length in count_from(1):
+        ends = {path: parts[-length:] for path, parts in left.items()}
+        times = Counter(ends.values())
+        is_named = {path for path, end in ends.items() if times[end] == 1 or length >= len(left[path])}
+        names |= {path: printable("/".join(ends[path])) for path in is_named}
+        left = {path: parts for path, parts in left.items() if path not in is_named}
+        if not left:
+            break
+    return names
 
 
 def _notes(runs: Runs) -> list[Text]:
@@ -103,35 +136,28 @@ def _notes(runs: Runs) -> list[Text]:
         path: status.fault if isinstance(status, RunStatus) else status.reason
         for path, status in runs.items()
     }
-    notes = [Text(f"{name_of(path)}: {fault}", "red") for path, fault in faults.items() if fault]
+    names = run_names(runs)
+    notes = [Text(f"{names[path]}: {fault}", "red") for path, fault in faults.items() if fault]
     if any(isinstance(status, RunStatus) and status.identity.mixed_epsilon for status in runs.values()):
         notes.insert(0, Text(f"{_MIXED}: training returns of environments with different ε, no score"))
     return notes
 
 
-def shortened(name: str, width: int) -> str:
-    """Replace the middle of a name that is too long by an ellipsis; the seed is at its end."""
-    if len(name) <= width:
-        return name
-    end = width // 2
-    return f"{name[: width - end - 1]}…{name[-end:]}"
-
-
-def _line(status: RunStatus) -> list[Text | str]:
+def _line(status: RunStatus) -> Row:
     alert = " ▲" if status.alerts else ""
     left = status.seconds_left if status.state == "running" else math.nan
     rolling = status.latest.get("update_log", {}).get("rolling_return", math.nan)
     mark = f" {_MIXED}" if status.identity.mixed_epsilon else ""
-    return [
-        Text(status.state + alert, _STYLES.get(status.state, "")),
-        duration(status.silent_seconds).split()[0],
-        f"{status.share:.0%}",
-        duration(left),
-        count(status.frames_per_second),
-        f"{fitting_score(float(rolling), _SCORE_COLUMNS)}{mark}",
-        fitting_marked_score(status.latest.get("eval_log", {}), _SCORE_COLUMNS),
-        fitting_marked_score(status.best_evaluation, _SCORE_COLUMNS),
-    ]
+    return {
+        "state": Text(status.state + alert, _STYLES.get(status.state, "")),
+        "age": duration(status.silent_seconds).split()[0],
+        "done": f"{status.share:.0%}",
+        "left": duration(left),
+        "f/s": count(status.frames_per_second),
+        "rolling": f"{fitting_score(float(rolling), _SCORE_COLUMNS)}{mark}",
+        "last eval": fitting_marked_score(status.latest.get("eval_log", {}), _SCORE_COLUMNS),
+        "best": fitting_marked_score(status.best_evaluation, _SCORE_COLUMNS),
+    }
 
 
 def name_of(path: Path) -> str:

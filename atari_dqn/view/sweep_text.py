@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from atari_dqn.formatting import count, duration, percentage, printable
+from atari_dqn.run.sweep.failures import Failure
 from atari_dqn.run.sweep.status import MemberStatus, SweepStatus
+from atari_dqn.view.names import distinct_names
 from atari_dqn.view.scores import fitting_marked_score
-from atari_dqn.view.summary import shortened
 
-_OTHER_COLUMNS = 68
-"""Width of all columns but the name and the alerts."""
 _NAME_COLUMNS = 16
-_ALERTS_COLUMNS = 7
+_WIDTHS = {"state": 9, "host": 11, "frames": 8, "done": 5, "f/s": 6, "left": 8, "score": 9}
+"""Widths of the columns between the name and the alerts."""
+_LEFT_ALIGNED = ("state", "host")
+_DISPENSABLE = ("host", "frames", "f/s", "left")
+"""Columns that a narrow table does without, the first one first."""
+_ALERTS = " alerts"
 _SCORE_COLUMNS = 8
 PIPE_COLUMNS = 110
 """Width of the table where there is no terminal."""
@@ -21,32 +25,52 @@ ORDER = ("running", "abandoned", "halted", "damaged", "invalid", "crashed", "sto
 """States in the order in which a reader looks for them."""
 
 
-def heading(columns: int, names: Iterable[str]) -> str:
-    """Return the titles of the columns."""
-    width = name_width(columns, names)
-    numbers = f"{'frames':>8}{'done':>6}{'f/s':>7}{'left':>9}{'score':>10}"
-    titles = f"{'run':<{width}} {'state':<9} {'host':<12}{numbers}"
-    return f"{titles} alerts" if len(titles) + _ALERTS_COLUMNS <= columns else titles
+def table_lines(members: Sequence[MemberStatus], columns: int) -> list[str]:
+    """Format a table of so many columns: the titles, then a line for each run. Alerts may be wider."""
+    titles = list(_WIDTHS)
+    for title in _DISPENSABLE:
+        if _NAME_COLUMNS + _total(titles) > columns:
+            titles.remove(title)
+    room = columns - _total(titles) - len(_ALERTS)
+    names = distinct_names([each.member.name for each in members], max(_NAME_COLUMNS, room))
+    width = max([_NAME_COLUMNS, *map(len, names.values())])
+    heading = _row("run", width, {title: title for title in titles})
+    lines = [heading + _ALERTS if len(heading + _ALERTS) <= columns else heading]
+    for each in members:
+        entries = {title: entry for title, entry in _entries(each).items() if title in titles}
+        lines.append(f"{_row(names[each.member.name], width, entries)} {_alerts(each)}".rstrip())
+    return lines
 
 
-def name_width(columns: int, names: Iterable[str]) -> int:
-    """Return the width of the column of names."""
-    longest = max((len(name) for name in names), default=_NAME_COLUMNS)
-    return max(_NAME_COLUMNS, min(longest, columns - _OTHER_COLUMNS))
+def _total(titles: Sequence[str]) -> int:
+    """Compute the width of columns, each with a space in front."""
+    return sum(1 + _WIDTHS[title] for title in titles)
 
 
-def run_line(each: MemberStatus, width: int) -> str:
-    """Format the line of a run."""
-    name = shortened(each.member.name, width)
+def _row(name: str, width: int, entries: Mapping[str, str]) -> str:
+    aligned = (
+        f"{entry:{'<' if title in _LEFT_ALIGNED else '>'}{_WIDTHS[title]}}"
+        for title, entry in entries.items()
+    )
+    return " ".join([f"{name:<{width}}", *aligned])
+
+
+def _entries(each: MemberStatus) -> dict[str, str]:
     is_running = each.state == "running"
-    share = each.env_frames / max(1, each.total_frames)
-    rate = count(each.frames_per_second) if is_running else "-"
-    left = duration(each.seconds_left) if is_running else "-"
-    alerts = ", ".join([*each.alerts, *([] if each.belongs else ["not in the sweep file any more"])])
-    done = percentage(min(1.0, share), decimals=0)
-    score = fitting_marked_score(each.evaluation, _SCORE_COLUMNS)
-    numbers = f"{count(each.env_frames):>8}{done:>6}{rate:>7}{left:>9}{score:>10}"
-    return f"{name:<{width}} {each.state:<9} {printable(each.host)[:11]:<12}{numbers} {alerts}".rstrip()
+    share = min(1.0, each.env_frames / max(1, each.total_frames))
+    return {
+        "state": each.state,
+        "host": printable(each.host)[: _WIDTHS["host"]],
+        "frames": count(each.env_frames),
+        "done": percentage(share, decimals=0),
+        "f/s": count(each.frames_per_second) if is_running else "-",
+        "left": duration(each.seconds_left) if is_running else "-",
+        "score": fitting_marked_score(each.evaluation, _SCORE_COLUMNS),
+    }
+
+
+def _alerts(each: MemberStatus) -> str:
+    return ", ".join([*each.alerts, *([] if each.belongs else ["not in the sweep file any more"])])
 
 
 def totals_line(status: SweepStatus) -> str:
@@ -62,13 +86,16 @@ def totals_line(status: SweepStatus) -> str:
 
 def status_lines(status: SweepStatus, columns: int) -> Iterator[str]:
     """Yield the whole table, the totals and the failures."""
-    names = [each.member.name for each in status.members]
-    yield heading(columns, names)
-    width = name_width(columns, names)
-    yield from (run_line(each, width) for each in status.members)
+    yield from table_lines(status.members, columns)
     yield ""
     yield totals_line(status)
     yield from failure_lines(status)
+
+
+def failure_text(failure: Failure) -> str:
+    """Describe a failure: `halted by the gate loss: loss is nan`, `invalid: no space left on device`."""
+    begins_with_kind = failure.reason.startswith(f"{failure.kind} ")
+    return failure.reason if begins_with_kind else f"{failure.kind}: {failure.reason}"
 
 
 def failure_lines(status: SweepStatus) -> Iterator[str]:
@@ -76,6 +103,6 @@ def failure_lines(status: SweepStatus) -> Iterator[str]:
     for each in status.members:
         if each.failure is not None and each.state == each.failure.kind:
             run = status.folder.path / each.member.name
-            yield f"{each.member.name} {each.state}: {each.failure.reason}"
+            yield f"{each.member.name} {failure_text(each.failure)}"
             yield f"  {each.failure.remedy(run)}"
             yield f"  its output: {shlex.quote(str(status.folder.output(each.member.name)))}"

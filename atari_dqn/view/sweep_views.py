@@ -10,10 +10,10 @@ from rich.console import Console
 from rich.text import Text
 
 from atari_dqn.compare.reference.caps import marked_score
-from atari_dqn.formatting import printable_lines
+from atari_dqn.formatting import plural, printable_lines
 from atari_dqn.run.sweep.status import FAILED, MemberStatus, SweepStatus
 from atari_dqn.view.suspendable_live import SuspendableLive
-from atari_dqn.view.sweep_text import ORDER, heading, name_width, run_line, totals_line
+from atari_dqn.view.sweep_text import ORDER, failure_text, table_lines, totals_line
 from atari_dqn.view.terminal import suits_live_view
 from atari_dqn.view.wrapping import MOST_REPORTS, report_lines, wrapped_lines
 
@@ -96,12 +96,12 @@ class LiveSweepView:
         members = sorted(status.members, key=lambda each: ORDER.index(each.state))
         totals, reports = wrapped_lines(totals_line(status), columns), report_lines(self._reports, columns)
         shown = members[: max(1, self._console.height - _OTHER_LINES - len(totals) - len(reports))]
-        width = name_width(columns, [each.member.name for each in shown])
-        text = Text(heading(columns, [each.member.name for each in shown]) + "\n", "dim", no_wrap=True)
-        for each in shown:
-            text.append(run_line(each, width) + "\n", _STYLES.get(each.state, ""))
-        if len(shown) < len(members):
-            text.append(f"and {len(members) - len(shown)} runs more\n", "dim")
+        heading, *lines = table_lines(shown, columns)
+        text = Text(heading + "\n", "dim", no_wrap=True)
+        for each, line in zip(shown, lines, strict=True):
+            text.append(line + "\n", _STYLES.get(each.state, ""))
+        if (left := len(members) - len(shown)) > 0:
+            text.append(f"and {plural(left, 'run')} more\n", "dim")
         text.append("\n".join(totals), "bold")
         for line in reports:
             text.append(f"\n{line}", "yellow")
@@ -153,5 +153,5 @@ def _change(each: MemberStatus) -> str:
     if state == "finished":
         return f"{name}: finished, {marked_score(each.evaluation)}"
     if each.failure is not None and state in FAILED:
-        return f"{name}: {state}: {each.failure.reason}"
+        return f"{name}: {failure_text(each.failure)}"
     return f"{name}: {state}{f' on {each.host}' if each.host else ''}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import TextIO
 
@@ -48,6 +48,13 @@ def terminal_columns(stream: TextIO | None) -> int:
         return os.get_terminal_size(stream.fileno()).columns if stream is not None else 0
     except (OSError, ValueError):  # a file or a pipe; a closed stream
         return 0
+
+
+def lines_for(stream: TextIO | None, lines: Iterable[str]) -> Iterator[str]:
+    """Break lines at words at the width of the terminal that a stream writes to; none without a terminal."""
+    columns = terminal_columns(stream)
+    for line in lines:
+        yield from lines_at_words(line, columns) if columns else [line]
 
 
 def report_lines(reports: Sequence[str], columns: int) -> list[str]:

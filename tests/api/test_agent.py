@@ -222,6 +222,7 @@ def test_fewer_games_than_one_are_refused(plain: Path, name: str, number: int) -
         np.zeros((3, 36, 36), np.uint8),
         np.zeros((36, 36), np.uint8),
         np.zeros((2, 2, 4, 36, 36), np.uint8),
+        np.zeros((0, 4, 36, 36), np.uint8),
     ],
 )
 def test_another_observation_is_refused_in_words(plain: Path, wrong: np.ndarray) -> None:

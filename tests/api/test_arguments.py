@@ -35,6 +35,34 @@ def test_directory_of_a_new_run_is_a_path() -> None:
         dqn.train(TINY_CATCH, run_dir=3)
 
 
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (["seed=2"], 'found an object of type list, expected a mapping, such as {"learner.batch_size": 64}'),
+        ([], "found an object of type list,"),
+        ({3: 1}, 'found the key 3, expected one such as "learner.batch_size"'),
+        ({"seed": -1}, "seed: found -1, expected an integer at least 0"),
+        ({"sed": 1}, 'sed: unknown key; did you mean "seed"?'),
+    ],
+)
+def test_wrong_override_is_named_as_the_argument(wrong: Any, message: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=begins(f"overrides: {message}")):
+        dqn.train(TINY_CATCH, overrides=wrong, run_dir=tmp_path / "run")
+
+
+@pytest.mark.parametrize("name", ["abacus", 3])
+def test_wrong_device_is_named_as_the_argument(name: Any, trained: Path) -> None:
+    with pytest.raises(
+        UserError, match=begins(f"device: found {name!r}, expected auto, cpu, cuda or cuda:N")
+    ):
+        dqn.load(trained, device=name)
+
+
+def test_directory_that_exists_is_named_as_the_argument(trained: Path) -> None:
+    with pytest.raises(UserError, match=r"or name another directory with run_dir$"):
+        dqn.train(TINY_CATCH, run_dir=trained)
+
+
 def test_environment_takes_no_agent(trained: Path) -> None:
     expected = "the name of a shipped spec, a file, or the `spec` of an agent or a run"
     with pytest.raises(UserError, match=begins(f"spec: found an object of type Agent, expected {expected}")):

@@ -156,7 +156,14 @@ def test_the_evaluation_environment_has_the_protocol() -> None:
 def test_seeds_determine_the_games_of_an_environment() -> None:
     def frames(seed: int) -> bytes:
         env = dqn.make_env(TINY_CATCH)
-        observations = [env.reset(seed=seed)[0], *(env.step(np.int64(1))[0] for _ in range(30))]
+        observations, over = [env.reset(seed=seed)[0]], False
+        for _ in range(30):
+            observation, _, terminated, truncated, _ = env.step(np.int64(1))
+            observations.append(observation)
+            if terminated or truncated:
+                observations.append(env.reset()[0])
+                over = True
+        assert over
         env.close()
         return b"".join(observation.tobytes() for observation in observations)
 

@@ -131,9 +131,15 @@ def test_wrong_arguments_are_refused_in_words(trained: Path) -> None:
 def test_compare_takes_runs_paths_and_folders(trained: Path) -> None:
     by_run, by_path, by_folder = (dqn.compare([each]) for each in (dqn.Run(trained), trained, trained.parent))
     assert by_run.results[0].last.n == by_path.results[0].last.n == by_folder.results[0].last.n == 1
-    with pytest.raises(UserError, match="not found"):
-        dqn.compare([trained, trained.parent / "absent"])
-    assert len(dqn.compare([trained, trained.parent / "absent"], strict=False).left_out) == 1
+    for strict in (True, False):
+        with pytest.raises(UserError, match="not found"):
+            dqn.compare([trained, trained.parent / "absent"], strict=strict)
+
+
+def test_compare_leaves_out_a_folder_without_runs_unless_it_is_strict(trained: Path, tmp_path: Path) -> None:
+    assert len(dqn.compare([trained, tmp_path], strict=False).left_out) == 1
+    with pytest.raises(UserError, match="not a run directory"):
+        dqn.compare([trained, tmp_path])
 
 
 def test_compare_takes_a_single_run(trained: Path) -> None:

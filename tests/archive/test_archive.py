@@ -28,6 +28,7 @@ from atari_dqn.run.archive.archive import (
 from atari_dqn.run.archive.opening import opened_run
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.recorded_scores import recorded_scores
+from atari_dqn.run.tailing.status import RunStatus
 from atari_dqn.train.resumption import resume_point
 from atari_dqn.verify.proof import check_only
 
@@ -283,6 +284,12 @@ def test_training_does_not_continue_from_an_imported_archive(imported: Path):
         resume_point(RunDirectory.open(imported))
     with pytest.raises(UserError, match="is an imported archive"):
         check_only(imported)
+
+
+def test_an_imported_archive_is_imported_not_stopped(imported: Path):
+    status = RunStatus(imported)
+    status.refresh()
+    assert status.state == "imported"
 
 
 def test_a_file_of_another_kind_is_refused_in_words(tmp_path: Path):

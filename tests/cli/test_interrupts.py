@@ -55,6 +55,49 @@ def test_interrupt_that_the_program_was_started_to_ignore_stays_ignored() -> Non
     assert (done.returncode, done.stderr) == (0, "")
 
 
+INTERRUPTED_END = """
+import atexit, os, signal, sys
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+atexit.register(lambda: os.kill(os.getpid(), signal.SIGINT))
+from atari_dqn.cli import main
+main()
+"""
+
+
+@pytest.mark.parametrize(("option", "status"), [("--version", 0), ("--no-such-option", 2)])
+def test_interrupt_while_python_ends_changes_neither_status_nor_output(option: str, status: int) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_END, option], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == status
+    assert "Traceback" not in done.stderr
+
+
+INTERRUPTED_LINE = """
+import os, signal, sys
+from atari_dqn.cli import app, main
+
+class Output(app._Output):
+    def write(self, data):
+        written = super().write(data)
+        os.kill(os.getpid(), signal.SIGINT)
+        return written
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+app._Output = Output
+main()
+"""
+
+
+def test_line_during_whose_writing_an_interrupt_comes_is_not_written_again() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_LINE, "--version"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout.count("atari_dqn")) == (130, 1)
+    assert done.stderr == "interrupted; what had been saved before is whole\n"
+
+
 @pytest.mark.slow
 def test_interrupt_while_packages_load_waits_for_them_and_ends_the_command_in_words(tmp_path: Path) -> None:
     done = subprocess.run(

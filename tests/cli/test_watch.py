@@ -91,6 +91,42 @@ def test_no_run_at_all_is_the_users_mistake(watched: Watched, tmp_path: Path) ->
     assert watched(tmp_path, tmp_path / "b").code == 2
 
 
+def test_a_path_that_does_not_exist_is_the_users_mistake_next_to_a_good_one(
+    watched: Watched, finished: Path, tmp_path: Path
+) -> None:
+    done = watched(finished, tmp_path / "missing")
+    assert (done.code, "missing: not found" in done.err) == (2, True)
+
+
+def test_a_folder_is_the_runs_of_the_sweeps_in_it_too(
+    watched: Watched, finished: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(finished, tmp_path / "sweep" / "run", symlinks=True)
+    assert any(
+        line.split()[:2] == ["run", "finished"] for line in watched(tmp_path, "--once").out.splitlines()
+    )
+
+
+@pytest.fixture
+def with_tune(finished: Path, tmp_path: Path) -> Path:
+    """A folder with a run, and with a tune of one run."""
+    shutil.copytree(finished, tmp_path / "run", symlinks=True)
+    shutil.copytree(finished, tmp_path / "tune" / "runs" / "trial", symlinks=True)
+    (tmp_path / "tune" / "tune.json").touch()
+    return tmp_path
+
+
+def test_a_tune_in_a_folder_is_named_as_left_out(watched: Watched, with_tune: Path) -> None:
+    done = watched(with_tune, "--once")
+    assert "trial" not in done.out
+    assert done.err.startswith(f"left out: {with_tune / 'tune'} is the folder of a tune")
+
+
+def test_a_tune_is_refused_with_the_folder_of_its_runs(watched: Watched, with_tune: Path) -> None:
+    done = watched(with_tune / "tune")
+    assert (done.code, f"name that of its runs: {with_tune / 'tune' / 'runs'}" in done.err) == (2, True)
+
+
 class FakeTime:
     """A clock that a sleep sets forward, for at most an hour."""
 

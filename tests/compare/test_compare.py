@@ -62,7 +62,7 @@ def test_at_a_frame_the_latest_evaluation_before_it_counts(seeds: list[Path]):
 def test_another_key_is_another_group_named_by_it(seeds: list[Path], tmp_path: Path):
     double = make_run(tmp_path / "double", [0.0], overrides=["seed=1", "toggles.double=true"])
     labels = [result.group.method.label for result in compared(*seeds, double).results]
-    assert labels == ["trackA double=false", "trackA double=true"]
+    assert labels == ["pong_trackA double=false", "pong_trackA double=true"]
 
 
 def labels_of(folder: Path, *changes: list[str]) -> list[str]:
@@ -81,38 +81,60 @@ def test_groups_that_differ_in_many_keys_all_have_names_of_their_own(tmp_path: P
 
 def test_a_groups_name_begins_with_what_tells_it_apart_and_counts_what_else_differs(tmp_path: Path):
     assert labels_of(tmp_path, [], MANY_KEYS, [*MANY_KEYS, "toggles.double=true"]) == [
-        "trackA double=false, batch_size=32, loss=huber, and 2 keys more",
-        "trackA double=false, batch_size=8, loss=mse, and 2 keys more",
-        "trackA double=true, batch_size=8, loss=mse, and 2 keys more",
+        "pong_trackA double=false, batch_size=32, loss=huber, and 2 keys more",
+        "pong_trackA double=false, batch_size=8, loss=mse, and 2 keys more",
+        "pong_trackA double=true, batch_size=8, loss=mse, and 2 keys more",
     ]
 
 
 def test_of_groups_that_many_keys_tell_apart_each_is_named_by_what_is_unusual_in_it(tmp_path: Path):
     changes = [[], *([key] for key in MANY_KEYS), MANY_KEYS[:2]]
     assert labels_of(tmp_path, *changes) == [
-        "trackA as most", "trackA num_envs=8", "trackA batch_size=8", "trackA loss=mse",
-        "trackA prefill_steps=9,000", "trackA batch_size=8, num_envs=8",
+        "pong_trackA as most", "pong_trackA num_envs=8", "pong_trackA batch_size=8", "pong_trackA loss=mse",
+        "pong_trackA prefill_steps=9,000", "pong_trackA batch_size=8, num_envs=8",
     ]  # fmt: skip
 
 
 def test_of_groups_with_a_key_of_its_own_each_none_is_named_without_it(tmp_path: Path):
     changes = [[key] for key in (*MANY_KEYS, "env.stack_frames=3")]
     assert labels_of(tmp_path, *changes) == [
-        "trackA num_envs=8", "trackA batch_size=8", "trackA loss=mse", "trackA prefill_steps=9,000",
-        "trackA stack_frames=3",
+        "pong_trackA num_envs=8", "pong_trackA batch_size=8", "pong_trackA loss=mse",
+        "pong_trackA prefill_steps=9,000", "pong_trackA stack_frames=3",
     ]  # fmt: skip
 
 
 def test_keys_that_come_with_a_toggle_are_counted_and_not_named(tmp_path: Path):
     labels = labels_of(tmp_path, [], ["toggles.random_shifts=true"])
     assert labels == [
-        "trackA random_shifts=false, and 2 keys more", "trackA random_shifts=true, and 2 keys more"
+        "pong_trackA random_shifts=false, and 2 keys more", "pong_trackA random_shifts=true, and 2 keys more"
     ]  # fmt: skip
 
 
 def test_a_key_whose_last_word_others_have_too_is_named_whole(tmp_path: Path):
     labels = labels_of(tmp_path, ["optimizer.epsilon=0.1"], ["optimizer.epsilon=0.2"])
-    assert labels == ["trackA optimizer.epsilon=0.1", "trackA optimizer.epsilon=0.2"]
+    assert labels == ["pong_trackA optimizer.epsilon=0.1", "pong_trackA optimizer.epsilon=0.2"]
+
+
+def test_a_group_has_the_name_of_its_spec_though_it_has_the_game_in_it(tmp_path: Path):
+    run = make_run(tmp_path / "lr", [0.0], spec="catch_smoke.toml")
+    assert compared(run).results[0].group.method.label == "catch_smoke"
+
+
+def test_specs_whose_names_differ_in_the_game_alone_are_one_method_without_it(tmp_path: Path):
+    specs = ("pong_trackA.toml", "breakout_trackA.toml")
+    runs = [make_run(tmp_path / spec, [0.0], spec=spec) for spec in specs]
+    assert {result.group.method.label for result in compared(*runs).results} == {"trackA"}
+
+
+def test_namesakes_of_which_one_plays_the_game_of_their_name_are_distinguished(tmp_path: Path):
+    own = make_run(tmp_path / "own", [0.0], spec="catch_smoke.toml")
+    keys = ["game=pong", "env.kind=atari", "learner.batch_size=8"]
+    other = make_run(tmp_path / "other", [0.0], spec="catch_smoke.toml", overrides=keys)
+    provenance = other / "provenance.json"  # as a sweep names its runs
+    provenance.write_text(provenance.read_text().replace("catch_smoke_pong", "catch_smoke"))
+    labels = [result.group.method.label for result in compared(own, other).results]
+    assert all(label.startswith("catch_smoke batch_size=") for label in labels)
+    assert len(set(labels)) == 2
 
 
 def test_a_group_whose_spec_is_named_for_its_game_alone_is_named_for_its_agent(tmp_path: Path):
@@ -178,7 +200,7 @@ def test_numbers_of_workers_that_machines_chose_are_not_worth_a_word(tmp_path: P
 
 def test_precisions_that_the_specs_say_are_two_groups(tmp_path: Path):
     assert labels_of(tmp_path, [], ["learner.precision=bf16"]) == [
-        "trackA precision=fp32", "trackA precision=bf16"
+        "pong_trackA precision=fp32", "pong_trackA precision=bf16"
     ]  # fmt: skip
 
 
@@ -225,7 +247,7 @@ def test_a_run_from_before_a_key_was_added_is_of_the_same_group(seeds: list[Path
 def test_a_key_of_another_version_that_is_not_known_makes_another_group(seeds: list[Path]):
     respecify(seeds[0], "(?m)^accumulate = .*\n", "accumulate = 1\nlookahead = 2\n")
     labels = [result.group.method.label for result in compared(*seeds).results]
-    assert labels == ["trackA lookahead=2", "trackA without lookahead"]
+    assert labels == ["pong_trackA lookahead=2", "pong_trackA without lookahead"]
 
 
 def test_a_path_that_is_named_twice_counts_once(seeds: list[Path]):
@@ -254,6 +276,34 @@ def test_a_run_that_is_not_finished_is_left_out_in_words(seeds: list[Path], tmp_
     comparison = compared(*seeds, running)
     assert comparison.results[0].last.n == 3
     assert warned(comparison, "seed 4 has no final evaluation yet: 1,000,000 of 50,000,000 frames")
+
+
+def log(run: Path, *kinds: str) -> Path:
+    """Write an event log with these notices."""
+    records = ({"kind": kind, "step": 1, "env_frames": 4, "message": "", "data": {}} for kind in kinds)
+    (run / "events.jsonl").write_text("".join(f"{json.dumps(record)}\n" for record in records))
+    return run
+
+
+@pytest.mark.parametrize(
+    ("kinds", "words"),
+    [
+        (["started", "halted"], "was halted at 1,000,000 of 50,000,000 frames, before its final evaluation"),
+        (["started", "worker died"], "was halted at 1,000,000 of 50,000,000 frames"),
+        (["started", "interrupted"], "was interrupted at 1,000,000 of 50,000,000 frames"),
+        (["started", "failed"], "failed at 1,000,000 of 50,000,000 frames"),
+        (["started", "halted", "resumed"], "has no final evaluation yet: 1,000,000 of 50,000,000 frames"),
+    ],
+)
+def test_a_run_that_ended_early_is_left_out_with_how_it_ended(tmp_path: Path, kinds: list[str], words: str):
+    run = log(make_run(tmp_path / "run", [-20.0, -10.0], finished=False), *kinds)
+    assert warned(compared(run), f"seed 1 {words}")
+
+
+def test_a_run_that_ended_before_the_requested_frame_is_left_out_with_how_it_ended(tmp_path: Path):
+    run = log(make_run(tmp_path / "run", [-20.0], finished=False), "halted")
+    words = "seed 1 has 500,000 of 1,000,000 frames: it was halted"
+    assert warned(compared(run, at_frames=1_000_000), words)
 
 
 def test_a_group_with_no_finished_run_says_where_it_can_be_compared(tmp_path: Path):
@@ -357,7 +407,7 @@ def test_a_score_that_is_not_a_number_is_left_out_in_words(seeds: list[Path], tm
 def test_a_seed_that_other_groups_have_is_missed(seeds: list[Path], tmp_path: Path):
     double = make_run(tmp_path / "double", [0.0], overrides=["seed=1", "toggles.double=true"])
     assert warned(
-        compared(*seeds, double), "pong trackA double=true: without seeds 2, 3, which other groups have"
+        compared(*seeds, double), "pong pong_trackA double=true: without seeds 2, 3, which other groups have"
     )
 
 
@@ -516,7 +566,7 @@ def test_probability_of_improvement_is_over_the_first_method(seeds: list[Path], 
     double = make_run(tmp_path / "double", [0.0, 0.0, 0.0, 11.0], overrides=["toggles.double=true"])
     (improvement,) = compared(*seeds, double).improvements
     assert improvement.probability.value == pytest.approx(1 / 3)
-    assert improvement.over.label == "trackA double=false"
+    assert improvement.over.label == "pong_trackA double=false"
 
 
 def test_an_empty_cell_where_a_number_must_be_is_damage(seeds: list[Path]):

@@ -49,7 +49,7 @@ def test_a_group_that_is_identical_to_another_than_the_first_says_to_which(tmp_p
     contrast = compare([first, second, third], human_table="atari57").results[2].contrast
     assert contrast is not None
     assert (contrast.to.label, contrast.finding) == (
-        "trackA double=false, loss=mse", "identical in every evaluation",
+        "pong_trackA double=false, loss=mse", "identical in every evaluation",
     )  # fmt: skip
 
 
@@ -88,4 +88,4 @@ def test_seeds_that_are_identical_are_named(tmp_path: Path):
         for seed, final in finals.items()
     ]
     warnings = compare(runs, human_table="atari57").warnings
-    assert "pong trackA: seeds 1, 3 are identical in every evaluation" in warnings
+    assert "pong pong_trackA: seeds 1, 3 are identical in every evaluation" in warnings

@@ -59,8 +59,8 @@ def test_a_cut_score_is_not_normalised_by_people_who_played_longer(tmp_path: Pat
     comparison = cut_at_five_minutes(tmp_path, "atari57")
     assert comparison.aggregates == ()
     assert (
-        "breakout trackA: † not human-normalised: games were cut at 18,000 frames, those of people at "
-        "108,000 (atari57)"
+        "breakout breakout_trackA: † not human-normalised: games were cut at 18,000 frames, those of people "
+        "at 108,000 (atari57)"
     ) in comparison.warnings
 
 

@@ -44,6 +44,6 @@ def test_a_comparison_has_merged_caveats_and_a_warning_for_each_group(tmp_path: 
     found = compare(runs, human_table="atari57")
     few = "n = 1: fewer than 3 seeds say little about the spread"
     assert [each for each in found.warnings if few in each] == [
-        f"pong trackA double={double}: {few}" for double in ("false", "true")
+        f"pong pong_trackA double={double}: {few}" for double in ("false", "true")
     ]
     assert [each for each in found.caveats if few in each] == [f"all groups: {few}"]

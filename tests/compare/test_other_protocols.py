@@ -172,20 +172,20 @@ def test_methods_of_the_first_protocol_keep_their_probability_of_improvement(tmp
         *group(tmp_path / "c", [3.0, 4.0], DOUBLE),
     ]
     (improvement,) = compare(paths, human_table="atari57").improvements
-    assert improvement.method.label == "trackA double=true, sticky_probability=0.0"
+    assert improvement.method.label == "pong_trackA double=true, sticky_probability=0.0"
 
 
 def test_method_without_a_probability_of_improvement_is_named_with_the_reason(sticky: Comparison):
     assert (
-        "trackA sticky_probability=0.25: no probability of improvement: its scores are not comparable "
-        f"with trackA sticky_probability=0.0: {STICKY_DIFFERS}"
+        "pong_trackA sticky_probability=0.25: no probability of improvement: its scores are not comparable "
+        f"with pong_trackA sticky_probability=0.0: {STICKY_DIFFERS}"
     ) in sticky.warnings
 
 
 def test_json_has_the_fields_that_differ(sticky: Comparison):
     document = json.loads(json.dumps(comparison_document(sticky)))
     assert document["groups"][1]["contrast"] == {
-        "to": "trackA sticky_probability=0.0", "finding": "not compared", "increment": None,
+        "to": "pong_trackA sticky_probability=0.0", "finding": "not compared", "increment": None,
         "differences": [STICKY_DIFFERS],
     }  # fmt: skip
 

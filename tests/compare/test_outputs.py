@@ -50,7 +50,7 @@ def test_no_line_is_wider_than_80_columns(comparison: Comparison):
     console.print(comparison_view(comparison))
     text = console.file.getvalue()
     assert max(map(len, text.splitlines())) <= 80
-    for shown in ("trackA double=true", "[11.0, 13.0]", "n = 3", "protocol", "above"):
+    for shown in ("pong_trackA double=true", "[11.0, 13.0]", "n = 3", "protocol", "above"):
         assert shown in text
 
 
@@ -81,7 +81,7 @@ def test_json_holds_scores_protocols_and_licences(comparison: Comparison):
 
 def test_csv_has_a_row_for_each_group(comparison: Comparison):
     rows = list(csv.DictReader(comparison_csv(comparison).splitlines()))
-    assert [row["label"] for row in rows] == ["trackA double=false", "trackA double=true"]
+    assert [row["label"] for row in rows] == ["pong_trackA double=false", "pong_trackA double=true"]
     assert (rows[0]["mean"], rows[0]["n"]) == ("12.0", "3")
 
 
@@ -221,7 +221,7 @@ def test_curve_is_the_mean_where_every_seed_was_evaluated(tmp_path: Path):
     (curve,) = group_curves(compare(sorted(tmp_path.iterdir()), human_table="atari57").results)
     assert (curve.frames.tolist(), curve.mean.tolist()) == ([500_000], [2.0])
     assert curve.seeds[1][1].tolist() == [0.0, 2.0, 9.0]
-    assert curve.label == "trackA A, n = 3"
+    assert curve.label == "pong_trackA A, n = 3"
 
 
 def test_curve_of_several_environments_has_a_mean_where_seeds_are_a_few_frames_apart(tmp_path: Path):

@@ -125,7 +125,7 @@ def test_a_group_without_a_human_scored_game_does_not_disable_sharing(with_toy: 
 
 def test_a_group_without_a_human_scored_game_is_named_as_left_out(with_toy: Comparison):
     (warning,) = [each for each in with_toy.warnings if "not human-normalised" in each]
-    assert warning == "smoke: not human-normalised: it has no score that can be normalised"
+    assert warning == "catch_smoke: not human-normalised: it has no score that can be normalised"
 
 
 def test_seeds_without_a_part_in_the_probability_of_improvement_are_named(tmp_path: Path):

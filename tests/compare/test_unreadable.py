@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from atari_dqn.api.comparing import compare as compare_runs
+from atari_dqn.cli.compare import compare
 from atari_dqn.compare.comparison import Comparison, compare_readable
 from atari_dqn.compare.document import comparison_document
 from atari_dqn.compare.output.page import page
@@ -142,6 +144,27 @@ def test_a_folder_of_runs_stands_for_its_runs(dqn: Dqn, outputs: Path, tmp_path:
     assert dqn("compare", outputs, "--json", out) == (0, "")
     assert json.loads(out.read_text())["groups"][0]["last"]["n"] == 3
     assert json.loads(out.read_text())["left_out"] == []
+
+
+def test_runs_of_a_sweep_below_a_folder_are_compared_too(good: list[Path], tmp_path: Path):
+    shutil.copytree(good[0].parent, tmp_path / "outputs" / "a_sweep")
+    out = tmp_path / "out.json"
+    compare([tmp_path / "outputs"], json=out)
+    assert json.loads(out.read_text())["groups"][0]["last"]["n"] == 3
+
+
+def test_a_tune_is_left_out_and_the_folder_of_its_runs_named(outputs: Path):
+    shutil.copytree(outputs / "good1", outputs / "tune" / "runs" / "trial")
+    (outputs / "tune" / "tune.json").touch()
+    comparison = compare_runs([outputs], strict=False)
+    assert comparison.results[0].last.n == 3
+    (caveat,) = (str(each) for each in comparison.left_out)
+    assert caveat.endswith(f"is the folder of a tune; name that of its runs: {outputs / 'tune' / 'runs'}")
+
+
+def test_a_path_that_does_not_exist_is_refused_next_to_a_good_one(dqn: Dqn, outputs: Path):
+    code, errors = dqn("compare", outputs / "good1", outputs / "missing")
+    assert (code, f"{outputs / 'missing'}: not found" in errors) == (2, True)
 
 
 def test_strict_refuses_a_stray_folder(dqn: Dqn, outputs: Path):

@@ -22,7 +22,7 @@ def test_values_that_differ_choose_their_range_themselves() -> None:
 
 
 def test_bars_begin_at_0() -> None:
-    assert "range" not in figure([bars(["a"], [15.0])], x="", y="")["layout"]["yaxis"]
+    assert "range" not in figure([bars({"a": "a"}, [15.0])], x="", y="")["layout"]["yaxis"]
 
 
 def test_figure_without_values_says_so() -> None:

@@ -63,3 +63,11 @@ def test_a_run_in_a_long_evaluation_is_in_progress(tmp_path: Path) -> None:
     with RunDirectory.open(run.path).locked():
         (running,) = Library(tmp_path).runs()
         assert in_progress([running]) == [running]
+
+
+def test_an_import_is_no_run_in_progress(tmp_path: Path) -> None:
+    from atari_dqn.dashboard.pages.live import in_progress
+
+    (make_run(tmp_path / "imported", [12.0]) / "archive.json").touch()
+    make_run(tmp_path / "run", [12.0])
+    assert [run.name for run in in_progress(Library(tmp_path).runs())] == ["run"]

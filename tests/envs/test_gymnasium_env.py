@@ -109,6 +109,40 @@ def test_action_that_there_is_not_is_refused(action):
     slot.close()
 
 
+def test_step_after_the_end_of_an_episode_is_refused_until_the_next_reset():
+    slot = GymnasiumEnv(builder(1, replace(CATCH, max_episode_frames=24)), stack_frames=4)
+    slot.reset()
+    assert [slot.step(0)[3] for _ in range(6)] == [False] * 5 + [True]
+    for _ in range(2):
+        with pytest.raises(ValueError, match="step after the end of an episode: call reset first"):
+            slot.step(0)
+    slot.reset()
+    assert not slot.step(0)[3]
+    slot.close()
+
+
+@pytest.mark.parametrize("num_envs", [1, 2])
+def test_closed_environments_take_neither_step_nor_reset(num_envs):
+    vector = GymnasiumVectorEnv(builder(num_envs), stack_frames=4)
+    vector.reset()
+    vector.close()
+    with pytest.raises(ValueError, match="step after close: make another environment"):
+        vector.step(np.zeros(num_envs, int))
+    with pytest.raises(ValueError, match="reset after close: make another environment"):
+        vector.reset(seed=1)
+
+
+def test_closed_environment_takes_neither_step_nor_reset():
+    slot = GymnasiumEnv(builder(1), stack_frames=4)
+    slot.reset()
+    slot.close()
+    slot.close()  # a second time has no effect
+    with pytest.raises(ValueError, match="step after close: make another environment"):
+        slot.step(0)
+    with pytest.raises(ValueError, match="reset after close: make another environment"):
+        slot.reset()
+
+
 def test_step_before_the_first_reset_is_refused():
     slot = GymnasiumEnv(builder(1), stack_frames=4)
     with pytest.raises(ValueError, match="call reset first"):

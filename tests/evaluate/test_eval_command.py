@@ -27,6 +27,18 @@ def test_the_remedy_for_a_run_that_cannot_be_written_is_an_option_of_the_command
     )
 
 
+@pytest.mark.parametrize("place", [".", "checkpoints/best"])
+def test_paths_of_a_score_are_relative_if_the_one_of_the_agent_is(
+    tiny_run: Callable[..., Path], tmp_path: Path, command_server: CommandServer, place: str
+) -> None:
+    shutil.copytree(tiny_run(), tmp_path / "runs" / "mine", symlinks=True)
+    done = command_server.run("eval", f"runs/mine/{place}", "--episodes", "1", cwd=tmp_path)
+    assert done.code == 0
+    first, *_, last = done.out.splitlines()
+    assert first.startswith("runs/mine/checkpoints/step_000000")
+    assert last.startswith("  kept in  runs/mine/evaluations/step_000000")
+
+
 def test_without_a_place_for_the_score_the_games_are_played(
     unwritable: Path, command_server: CommandServer
 ) -> None:

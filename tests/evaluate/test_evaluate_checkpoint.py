@@ -12,7 +12,7 @@ import pytest
 import torch
 from tiny import CPU, FEW_STEPS, run, tiny_spec
 
-from atari_dqn.cli import main
+from atari_dqn.cli.app import main
 from atari_dqn.compare.reference.studies import human_random
 from atari_dqn.errors import DamagedError
 from atari_dqn.evaluation import frozen_agent as frozen
@@ -268,13 +268,13 @@ def test_checkpoint_that_is_replaced_while_it_is_read_gives_way_to_the_next(
     newer = folder / "step_000000200"
     read = frozen.verify
 
-    def replaced(checkpoint: Path) -> dict[str, object]:
+    def replaced(checkpoint: Path, *, only: list[str]) -> dict[str, object]:
         if not newer.exists():
             shutil.copytree(checkpoint, newer)
             shutil.rmtree(checkpoint)
             (folder / "latest").unlink()
             (folder / "latest").symlink_to(newer.name)
-        return read(checkpoint)
+        return read(checkpoint, only=only)
 
     monkeypatch.setattr(frozen, "verify", replaced)
     assert load_frozen(mine, CPU).checkpoint == newer
@@ -305,6 +305,16 @@ def test_run_whose_checkpoints_are_gone_is_damaged(mine: Path) -> None:
     for command in (lambda: load_frozen(mine, CPU), lambda: check_run(RunDirectory.open(mine))):
         with pytest.raises(DamagedError, match=r"empty, although events\.jsonl lists checkpoints"):
             command()
+
+
+def test_checkpoint_without_its_manifest_is_damaged(mine: Path) -> None:
+    checkpoint = (mine / "checkpoints/latest").resolve()
+    (checkpoint / "manifest.json").unlink()
+    for path in (mine, checkpoint, mine / "checkpoints/latest"):
+        with pytest.raises(DamagedError, match=r"manifest\.json: missing"):
+            load_frozen(path, CPU)
+    with pytest.raises(DamagedError, match=rf"{checkpoint.name}/manifest\.json: missing"):
+        check_run(RunDirectory.open(mine))
 
 
 def test_older_checkpoint_is_not_evaluated_in_place_of_a_missing_one(tmp_path: Path) -> None:

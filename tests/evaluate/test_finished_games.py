@@ -60,7 +60,7 @@ def key_here() -> EvaluationKey:
     spec = tiny_spec()
     network = build_network(spec, game_info(spec), CPU)
     protocol = score_protocol(spec, episodes=1, checkpoint="last", rom_md5="")
-    return EvaluationKey.of(network, step=10, protocol=protocol, seed=1)
+    return EvaluationKey.of(network, spec, step=10, protocol=protocol)
 
 
 def test_games_of_other_kernels_are_those_of_another_evaluation(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,6 +75,14 @@ def test_games_of_another_version_of_torch_are_those_of_another_evaluation(
     here, found = key_here(), versions() | {"torch": "1.0"}
     monkeypatch.setattr("atari_dqn.evaluation.progress.versions", lambda: found)
     assert key_here() == replace(here, versions={**here.versions, "torch": "1.0"}) != here
+
+
+def test_games_of_another_version_of_a_package_with_parts_are_those_of_another_evaluation(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    here = key_here()
+    monkeypatch.setattr("atari_dqn.evaluation.progress.packages_of", lambda spec: {"other-agents": "2.0"})
+    assert key_here() == replace(here, versions={**here.versions, "other-agents": "2.0"}) != here
 
 
 def opened(path: Path, **changes: object) -> EvaluationProgress:

@@ -9,7 +9,7 @@ import pytest
 from tiny import run
 
 import atari_dqn as dqn
-from atari_dqn.cli import main
+from atari_dqn.cli.app import main
 from atari_dqn.run.archive.archive import read_archive
 from atari_dqn.run.archive.hub import card
 from atari_dqn.run.recorded_scores import RecordedScore
@@ -186,6 +186,10 @@ REFUSED = {
     "a file of another kind": (["import", "notes.txt"], 2, "is not an archive"),
     "a run to import": (["import", "my run"], 2, "is not an archive"),
     "a folder that is there": (["import", "good.dqn", "-o", "my run"], 2, "never overwritten"),
+    "an archive to resume": (["resume", "good.dqn"], 2, "is an archive, without the state of its training"),
+    "an archive to verify": (["verify", "good.dqn"], 2, "`dqn import` unpacks it"),
+    "an archive to show": (["spec", "show", "good.dqn"], 2, "unpacks an archive into a folder with its spec"),
+    "an archive to train": (["train", "good.dqn"], 2, "is a ZIP file"),
     "a damaged archive": (["import", "damaged.dqn"], 4, "weights.safetensors: its SHA-256"),
     "a damaged archive to evaluate": (["eval", "damaged.dqn"], 4, "weights.safetensors: its SHA-256"),
     "a damaged archive to compare": (["compare", "damaged.dqn", "--strict"], 4, "weights.safetensors"),

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from tiny import FEW_STEPS, run
 
-from atari_dqn.cli import main
+from atari_dqn.cli.app import main
 
 constants = pytest.importorskip("huggingface_hub.constants")
 TOKEN = "hf_planted"

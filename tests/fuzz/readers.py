@@ -23,7 +23,8 @@ from atari_dqn.run.checkpoint.bookkeeping import check_bookkeeping
 from atari_dqn.run.checkpoint.catalog import read_catalog
 from atari_dqn.run.checkpoint.layout import ArrayLayout, layout_of_rest
 from atari_dqn.run.checkpoint.learner_layout import check_learner
-from atari_dqn.run.checkpoint.manifest import MANIFEST, read_manifest, sealed
+from atari_dqn.run.checkpoint.manifest import read_manifest, sealed
+from atari_dqn.run.checkpoint.names import MANIFEST
 from atari_dqn.run.checkpoint.segments import SavedRows, Segment
 from atari_dqn.run.checkpoint.state_files import read_rest
 from atari_dqn.run.checkpoint.store import CheckpointStore

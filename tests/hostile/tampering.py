@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from atari_dqn.files.atomic import write_json_atomically
-from atari_dqn.run.checkpoint.manifest import MANIFEST, sealed
+from atari_dqn.run.checkpoint.manifest import sealed
+from atari_dqn.run.checkpoint.names import MANIFEST
 
 Place = tuple[str | int, ...]
 

@@ -7,7 +7,7 @@ import torch
 from typer.testing import CliRunner
 
 from atari_dqn.bench import probes
-from atari_dqn.bench.advice import recommend, recommend_for
+from atari_dqn.bench.advice import Setting, recommend, recommend_for
 from atari_dqn.bench.doctor import Check, Diagnosis, diagnosis_text, examine
 from atari_dqn.bench.update_times import UpdateTime, measure_update_times
 from atari_dqn.cli.app import app
@@ -269,6 +269,16 @@ def test_package_that_does_not_load_is_a_finding(monkeypatch: pytest.MonkeyPatch
     diagnosis = examine(Path())
     assert not diagnosis.healthy
     assert "libGL.so.1" in diagnosis_text(diagnosis)
+
+
+@pytest.mark.parametrize("columns", [40, 60])
+def test_text_is_broken_at_words_in_a_narrow_terminal(columns: int) -> None:
+    check = Check(name="shared memory", status="fail", text="too little of it, " * 9, remedy="give more " * 9)
+    reason = "the processor multiplies bf16; a track keeps it"
+    setting = Setting(key="learner.precision", value="bf16", reason=reason)
+    text = diagnosis_text(Diagnosis(checks=(check,), settings=(setting,)), columns)
+    assert max(map(len, text.splitlines())) <= columns
+    assert " ".join(text.split()).count("too little of it,") == 9
 
 
 def test_text_stays_within_80_columns(monkeypatch: pytest.MonkeyPatch, laptop: Hardware, gpu: Gpu) -> None:

@@ -37,7 +37,7 @@ def test_record_has_every_field_and_is_json(laptop: Hardware, monkeypatch: pytes
         command_line=["dqn", "train"], track="A*", deviations=["env.num_envs"],
         game="pong", rom_md5="60e0ea3c",
         protocols={"abc": {"epsilon": 0.05}}, device="cpu", torch_threads=2,
-        kernels=("fp32 vectors",), hardware=laptop,
+        kernels=("fp32 vectors",), hardware=laptop, packages={"other-agents": "1.0"},
         now=lambda: datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC),
     )  # fmt: skip
     stored = json.loads(json.dumps(record))
@@ -53,6 +53,7 @@ def test_record_has_every_field_and_is_json(laptop: Hardware, monkeypatch: pytes
         "kernels": ["fp32 vectors"],
     }
     assert stored["hardware"]["cpu_model"] == "Example"
+    assert stored["versions"] == {**versions(), "other-agents": "1.0"}
 
 
 def test_versions_name_everything_that_can_change_numbers() -> None:

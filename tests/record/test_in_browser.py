@@ -18,7 +18,12 @@ def test_browser_plays_a_video(tmp_path: Path) -> None:
     browser = runpy.run_path(str(SCRIPT))
     if browser["CHROMIUM"] is None:
         pytest.skip("no Chromium here")
-    run(tmp_path / "run", "training.total_frames=260", "evaluation.full_period_frames=9999")
+    run(
+        tmp_path / "run",
+        "training.total_frames=260",
+        "replay.prefill_steps=60",
+        "evaluation.full_period_frames=9999",
+    )
     recording = record_checkpoint(
         load_frozen(tmp_path / "run", CPU), options=VideoOptions(scale=2), on_progress=lambda *_: None
     )

@@ -36,7 +36,8 @@ PONG = (
     "evaluation.full_episodes=1", "evaluation.light_episodes=1",
 )  # fmt: skip
 SHORT = (
-    "training.total_frames=260", "evaluation.full_period_frames=9999", "evaluation.light_period_frames=9999",
+    "training.total_frames=260", "replay.prefill_steps=60",
+    "evaluation.full_period_frames=9999", "evaluation.light_period_frames=9999",
     "evaluation.epsilon=0.3", "env.sticky_probability=0.25",
 )  # fmt: skip
 

@@ -22,7 +22,8 @@ from atari_dqn.record.recording import (
 )
 
 SHORT = (
-    "training.total_frames=260", "evaluation.full_period_frames=9999", "evaluation.light_period_frames=9999",
+    "training.total_frames=260", "replay.prefill_steps=60",
+    "evaluation.full_period_frames=9999", "evaluation.light_period_frames=9999",
     "evaluation.epsilon=0.3",
 )  # fmt: skip
 KINDS = {

@@ -19,7 +19,8 @@ from atari_dqn.record.web.folder import write_web_folder
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "video_in_browser.py"
 SHORT = (
-    "training.total_frames=260", "evaluation.full_period_frames=9999", "evaluation.light_period_frames=9999",
+    "training.total_frames=260", "replay.prefill_steps=60",
+    "evaluation.full_period_frames=9999", "evaluation.light_period_frames=9999",
     "toggles.distribution=c51", "distribution.num_atoms=11", "distribution.v_min=-2", "distribution.v_max=3",
 )  # fmt: skip
 PIXELS = """() => {

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from atari_dqn.run.folders import expand_run_paths, runs_in
+from atari_dqn.errors import UserError
+from atari_dqn.run.folders import expand_run_paths
 
 
 def run(path: Path, *names: str) -> Path:
@@ -19,11 +20,53 @@ def test_a_run_directory_stands_for_itself(tmp_path: Path) -> None:
     assert expand_run_paths([run(tmp_path / "a")]) == [tmp_path / "a"]
 
 
-def test_a_folder_stands_for_the_runs_directly_inside_it_by_name(tmp_path: Path) -> None:
-    for name in ("b", "a", "deeper/c"):
+def test_a_folder_stands_for_the_runs_below_it_those_directly_in_it_first(tmp_path: Path) -> None:
+    for name in ("b", "a", "a_sweep/c", "a_sweep/a"):
         run(tmp_path / name)
     (tmp_path / "notes").mkdir()
     (tmp_path / "sweep.log").touch()
+    found = [str(path.relative_to(tmp_path)) for path in expand_run_paths([tmp_path])]
+    assert found == ["a", "b", "a_sweep/a", "a_sweep/c"]
+
+
+def test_nothing_in_a_run_is_another_run(tmp_path: Path) -> None:
+    run(tmp_path / "a" / "copies" / "b")
+    (tmp_path / "a" / "spec.toml").touch()
+    assert expand_run_paths([tmp_path]) == [tmp_path / "a"]
+
+
+def test_a_tune_stands_for_none_of_its_runs(tmp_path: Path) -> None:
+    run(tmp_path / "outputs" / "tune" / "runs" / "t1")
+    (tmp_path / "outputs" / "tune" / "tune.json").touch()
+    run(tmp_path / "outputs" / "z")
+    assert expand_run_paths([tmp_path / "outputs"]) == [
+        tmp_path / "outputs" / "tune",
+        tmp_path / "outputs" / "z",
+    ]
+
+
+def test_the_folder_of_the_runs_of_a_tune_stands_for_them(tmp_path: Path) -> None:
+    run(tmp_path / "tune" / "runs" / "t1")
+    (tmp_path / "tune" / "tune.json").touch()
+    assert expand_run_paths([tmp_path / "tune" / "runs"]) == [tmp_path / "tune" / "runs" / "t1"]
+
+
+def test_a_path_that_does_not_exist_is_refused(tmp_path: Path) -> None:
+    run(tmp_path / "a")
+    with pytest.raises(UserError, match=r"missing, .*absent: not found; expected a run, a folder"):
+        expand_run_paths([tmp_path / "a", tmp_path / "missing", tmp_path / "absent"])
+
+
+def test_a_broken_link_stays_in_the_list(tmp_path: Path) -> None:
+    (tmp_path / "latest").symlink_to("removed")
+    assert expand_run_paths([tmp_path / "latest"]) == [tmp_path / "latest"]
+
+
+def test_a_sweep_whose_record_is_damaged_has_its_runs_by_name(tmp_path: Path) -> None:
+    for name in ("b", "a"):
+        run(tmp_path / name)
+    (tmp_path / "sweep").mkdir()
+    (tmp_path / "sweep" / "record.json").write_text("{")
     assert expand_run_paths([tmp_path]) == [tmp_path / "a", tmp_path / "b"]
 
 
@@ -35,7 +78,7 @@ def test_a_run_that_has_lost_files_is_a_run_still(tmp_path: Path, left: str) -> 
 def test_a_folder_without_runs_stays_itself(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "file").touch()
-    paths = [tmp_path / "empty", tmp_path / "file", tmp_path / "missing", Path("a\0b")]
+    paths = [tmp_path / "empty", tmp_path / "file"]
     assert expand_run_paths(paths) == paths
 
 
@@ -69,4 +112,4 @@ def test_a_link_in_a_circle_hides_no_run(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "spec.toml").touch()
     (tmp_path / "circle").symlink_to("circle")
-    assert runs_in(tmp_path) == [tmp_path / "a"]
+    assert expand_run_paths([tmp_path]) == [tmp_path / "a"]

@@ -166,8 +166,36 @@ def test_cores_of_another_command_on_this_machine_are_not_used(opened: OpenedSwe
 
 
 def test_a_run_that_can_never_fit_ends_the_command(opened: OpenedSweep):
-    with pytest.raises(UserError, match="seed1 does not fit: this machine has too little cores"):
-        scheduler(opened, cores=[]).run(opened.record.members)
+    result = scheduler(opened, cores=[]).run(opened.record.members)
+    assert "seed1 does not fit: this machine has too little cores" in str(result.error)
+    assert len(result.unfinished) == 4
+
+
+def test_what_has_finished_is_known_also_if_a_run_does_not_fit(opened: OpenedSweep):
+    (opened.folder.path / name(4)).mkdir()
+    (opened.folder.path / name(4) / "summary.json").touch()
+    result = scheduler(opened, cores=[]).run(opened.record.members)
+    assert result.finished == (name(4),)
+    assert isinstance(result.error, UserError)
+
+
+def test_runs_are_in_the_order_of_the_sweep_whichever_ends_first(opened: OpenedSweep):
+    (opened.folder.path / name(1)).mkdir()
+    (opened.folder.path / f"{name(1)}.plan").write_text("-9 -9 0")  # crashes twice, so that it ends last
+    ends: list[str] = []
+
+    def show(changed: Collection[str]) -> None:
+        ends.extend(each for each in changed if opened.folder.has_finished(each) and each not in ends)
+
+    result = scheduler(opened, show=show).run(opened.record.members)
+    assert ends[-1] == name(1)
+    assert result.finished == tuple(map(name, (1, 2, 3, 4)))
+
+
+def test_a_lease_of_a_run_that_the_file_has_lost_goes_with_its_owner(opened: OpenedSweep):
+    assert opened.folder.leases.take(name(1), replace(HERE, pid=2**22 + 1)) is not None
+    scheduler(opened, is_interrupted=lambda: True).run(opened.record.members[1:])
+    assert opened.folder.leases.current() == {}
 
 
 def test_a_run_that_can_never_fit_ends_the_command_also_if_another_hosts_run_left_its_lease(
@@ -176,8 +204,8 @@ def test_a_run_that_can_never_fit_ends_the_command_also_if_another_hosts_run_lef
     done, waiting = opened.record.members[:2]
     assert opened.folder.leases.take(done.name, ELSEWHERE, period_seconds=0.1) is not None
     until = time.monotonic() + 10  # so that the fault fails the test, and does not hang it
-    with pytest.raises(UserError, match="does not fit"):
-        scheduler(opened, cores=(), is_interrupted=lambda: time.monotonic() > until).run([waiting])
+    result = scheduler(opened, cores=(), is_interrupted=lambda: time.monotonic() > until).run([waiting])
+    assert "does not fit" in str(result.error)
 
 
 def test_an_error_of_the_disk_ends_the_command_after_the_others_have_stopped(
@@ -187,8 +215,7 @@ def test_an_error_of_the_disk_ends_the_command_after_the_others_have_stopped(
         raise UserError("cannot write x: no space left on device")
 
     monkeypatch.setattr(training_process, "write_atomically", full)
-    with pytest.raises(UserError, match="no space left"):
-        scheduler(opened).run(opened.record.members)
+    assert "no space left" in str(scheduler(opened).run(opened.record.members).error)
     assert list(opened.folder.leases.path.iterdir()) == []
 
 
@@ -199,8 +226,8 @@ def test_a_read_that_fails_ends_the_command_after_what_runs_was_saved(opened: Op
         if (opened.folder.path / name(1) / "waiting").exists():
             raise UserError("record.json: stale file handle")
 
-    with pytest.raises(UserError, match="stale file handle"):
-        scheduler(opened, show=show).run(opened.record.members[:1])
+    result = scheduler(opened, show=show).run(opened.record.members[:1])
+    assert str(result.error) == "record.json: stale file handle"
     assert (opened.folder.path / name(1) / "stopped").exists()
     assert list(opened.folder.leases.path.iterdir()) == []
 

@@ -142,6 +142,33 @@ def test_an_end_that_would_repeat_is_recorded_and_not_tried_again(
     assert leases_left(folder) == []
 
 
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [(3, "the loss is nan"), (4, "the loss is nan; resume it"), (2, "the loss is nan; resume it")],
+)
+def test_a_halt_is_recorded_without_its_advice_and_other_errors_with_all_lines(
+    runner: Runner,
+    folder: SweepFolder,
+    member: Member,
+    monkeypatch: pytest.MonkeyPatch,
+    code: int,
+    reason: str,
+):
+    monkeypatch.setattr(runner_module, "last_error", lambda *_: ["the loss is nan", "resume it"])
+    plan(folder, member, str(code))
+    failure = runner.run(member, PLACE).failure
+    assert failure is not None
+    assert failure.reason == reason
+
+
+def test_the_last_error_of_an_output_has_all_its_lines(tmp_path: Path):
+    output = tmp_path / "output.txt"
+    output.write_text("error: an earlier one\nerror: the loss is nan\n\n  resume it\n")
+    assert training_process.last_error(output, 0) == ["the loss is nan", "resume it"]
+    assert training_process.last_error(output, 10) == ["the loss is nan", "resume it"]
+    assert training_process.last_error(tmp_path / "none", 0) == []
+
+
 def test_a_failure_that_another_command_has_recorded_is_not_tried_again(
     runner: Runner, folder: SweepFolder, member: Member
 ):

@@ -2,15 +2,24 @@
 
 import json
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from forked import CommandServer, Finished
 
+from atari_dqn.cli.sweep_outcome import conclude
 from atari_dqn.errors import UserError
+from atari_dqn.machine.hardware import find_hardware
 from atari_dqn.run.checkpoint.manifest import read_manifest
 from atari_dqn.run.checkpoint.store import CheckpointStore
+from atari_dqn.run.leases.owner import Owner
+from atari_dqn.run.sweep.folder import SweepFolder
+from atari_dqn.run.sweep.status import SweepStatus
+from atari_dqn.scale.members import load_sweep
+from atari_dqn.scale.opening import open_sweep
+from atari_dqn.scale.scheduler import SweepResult
 from atari_dqn.spec.loader import load_spec
 
 TINY = Path(__file__).parents[1] / "tiny_catch.toml"
@@ -42,7 +51,7 @@ def state_digest(run: Path) -> str:
 def test_a_sweep_trains_every_run_and_compares_them(done: Finished, place: Path):
     assert done.code == 0, done.err
     assert "mine: 2 finished; 100.0% of 2.4k frames" in done.out
-    assert re.search(r"^one +A\* · n = 1 · final evaluation", done.out, re.MULTILINE)
+    assert re.search(r"^one\S* +A\* · n = 1 · final evaluation", done.out, re.MULTILINE)
     runs = sorted(path.name for path in (place / "outputs" / "mine").iterdir())
     assert runs == ["one_catch_seed1", "sweep", "two_catch_seed1"]
     assert list((place / "outputs" / "mine" / "sweep" / "leases").iterdir()) == []
@@ -150,13 +159,60 @@ def test_a_folder_does_not_go_on_with_another_device(done: Finished, place: Path
     assert "its runs began with device cuda, found cpu" in found.err
 
 
-def test_a_sweep_that_cannot_fit_is_refused_before_its_folder_is_made(sweep: Sweep, tmp_path: Path):
-    text = 'spec = "pong_trackA"\nset.replay.capacity_steps = 1_000_000_000\n'
-    (tmp_path / "mine.toml").write_text(text)
-    refused = sweep("mine.toml")
+LARGE = "[methods.large]\nreplay.capacity_steps = 1_000_000_000_000\n"
+
+
+@pytest.mark.parametrize("options", [(), ("--plan",)], ids=["train", "plan"])
+def test_a_sweep_with_a_run_that_cannot_fit_is_refused_before_its_folder_is_made(
+    sweep: Sweep, tmp_path: Path, options: tuple[str, ...]
+):
+    (tmp_path / "mine.toml").write_text(TEXT + LARGE)
+    refused = sweep("mine.toml", *options)
     assert refused.code == UserError.exit_code
-    assert "pong_trackA_pong_seed1 does not fit: this machine has too little RAM" in refused.err
+    assert "large_catch_seed1 does not fit: this machine has too little RAM and disk" in refused.err
+    assert bool(refused.out) == bool(options)
     assert [path.name for path in tmp_path.iterdir()] == ["mine.toml"]
+
+
+def test_a_run_that_cannot_fit_is_left_to_other_hosts_that_work_on_the_sweep(sweep: Sweep, tmp_path: Path):
+    (tmp_path / "mine.toml").write_text(TEXT + LARGE)
+    folder = SweepFolder(tmp_path / "outputs" / "mine")
+    hardware = find_hardware(tmp_path, with_gpus=False)
+    open_sweep(load_sweep(tmp_path / "mine.toml"), folder.path, device="cpu", hardware=hardware)
+    elsewhere = Owner(host="elsewhere", machine="another machine", pid=4, started=7)
+    assert folder.leases.take("one_catch_seed1", elsewhere) is not None
+    shown = sweep("mine.toml", "--plan")
+    assert (shown.code, shown.err) == (0, "")
+    assert "large_catch_seed1 does not fit: this machine has too little RAM and disk; left to" in shown.out
+
+
+def test_what_has_finished_is_compared_also_if_a_run_could_not_be_trained(
+    done: Finished, place: Path, capsys: pytest.CaptureFixture[str]
+):
+    status = SweepStatus(place / "outputs" / "mine")
+    status.refresh()
+    error = UserError("large does not fit")
+    result = SweepResult(finished=("one_catch_seed1",), failed={}, unfinished=("large",), error=error)
+    with pytest.raises(UserError, match="large does not fit"):
+        conclude(status, result, None)
+    assert re.search(r"^one\S* +A\* · n = 1 · final evaluation", capsys.readouterr().out, re.MULTILINE)
+
+
+def test_the_groups_are_compared_in_the_order_of_the_sweep_file(
+    done: Finished, place: Path, sweep: Sweep, command_server: CommandServer
+):
+    folder = place / "ordered"
+    text = (place / "mine.toml").read_text()
+    first, second = "[methods.one]\n", text[text.index("[methods.two") :]
+    folder.mkdir()
+    (folder / "mine.toml").write_text(text.replace(first + second, second + first))
+    shutil.copytree(place / "outputs", folder / "outputs")
+    tables = [
+        sweep("mine.toml", "--plain", cwd=folder).out,
+        command_server.run("compare", "outputs/mine", cwd=folder).out,
+    ]
+    for table in tables:
+        assert re.findall(r"^(one|two)\S* +A\* · n = 1", table, re.MULTILINE) == ["two", "one"]
 
 
 def test_the_tiny_spec_has_no_auto_key():

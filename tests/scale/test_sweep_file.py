@@ -157,6 +157,10 @@ FAULTS = {
         f"mine.toml: the run {'m' * 80}_{'a' * 80}_batch_size=1024,n_step=3_pong_seed1 has a name of "
         "197 characters, expected at most 191; name methods, and [[cases]] in place of a grid",
     ),
+    "a spec that no method uses": (
+        'spec = "c52"\n[methods.a]\nspec = "c51"',
+        "mine.toml: spec: is used by no method, since each names its own; remove it, or that of a method",
+    ),
     "a method without a spec": (
         "[methods.a]",
         "mine.toml: methods.a: has no spec; expected a file or a shipped spec's name",

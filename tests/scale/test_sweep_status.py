@@ -13,9 +13,10 @@ from atari_dqn.run.leases.owner import Owner
 from atari_dqn.run.sweep.failures import Failure, write_failure_record
 from atari_dqn.run.sweep.status import MemberStatus, SweepStatus
 from atari_dqn.scale.members import load_sweep
-from atari_dqn.scale.opening import OpenedSweep, open_sweep
-from atari_dqn.scale.plan import make_sweep_plan, plan_text
-from atari_dqn.view.sweep_text import failure_lines, run_line, totals_line
+from atari_dqn.scale.opening import OpenedSweep, open_sweep, plan_sweep
+from atari_dqn.scale.plan import PlannedRun, SweepPlan, make_sweep_plan, plan_lines
+from atari_dqn.scale.room import Need
+from atari_dqn.view.sweep_text import failure_lines, failure_text, table_lines, totals_line
 
 HARDWARE = find_hardware(Path.cwd(), with_gpus=False)
 SEEDS = 6
@@ -65,7 +66,7 @@ def test_each_run_has_its_state(status: SweepStatus):
 
 
 def test_a_running_run_has_host_progress_score_and_alerts(status: SweepStatus):
-    line = run_line(named(status)[2], 24)
+    _, line = table_lines([named(status)[2]], 100)
     expected = "catch_smoke_catch_seed2 running host é 1k 25% 300 10s 2.5† disk warned"
     assert line.split() == expected.split()
 
@@ -80,8 +81,19 @@ def test_totals_are_sums_over_the_runs(status: SweepStatus):
 def test_a_failure_is_shown_with_its_reason_and_remedy(status: SweepStatus):
     first, second, third = failure_lines(status)
     assert first == "catch_smoke_catch_seed5 halted: the loss"
-    assert "`dqn resume" in second
+    assert second.endswith("no checkpoint was saved: change its keys in the sweep file, then it begins anew")
     assert third.endswith("output/catch_smoke_catch_seed5.txt")
+
+
+def test_a_halted_run_with_a_checkpoint_may_be_resumed(status: SweepStatus):
+    (status.folder.run("catch_smoke_catch_seed5").checkpoints / "latest").mkdir(parents=True)
+    _, remedy, _ = failure_lines(status)
+    assert "catch_smoke_catch_seed5` goes on from its last checkpoint, and halts again unless" in remedy
+
+
+def test_a_reason_that_begins_with_the_state_does_not_repeat_it():
+    assert failure_text(Failure(kind="halted", reason="halted by a", exit_code=3)) == "halted by a"
+    assert failure_text(Failure(kind="halted", reason="by a", exit_code=3)) == "halted: by a"
 
 
 def test_new_rows_are_read(status: SweepStatus):
@@ -132,7 +144,7 @@ def test_a_damaged_table_is_left_out(status: SweepStatus, content: str):
 def test_the_plan_has_measured_rates_of_the_method_and_what_fits(opened: OpenedSweep, status: SweepStatus):
     hardware = replace(HARDWARE, cores_usable=1)
     plan = make_sweep_plan(opened.record, hardware=hardware, devices=["cpu"], status=status, rates={})
-    text = plan_text(plan)
+    text = "\n".join(plan_lines(plan, 110))
     assert [run.frames_per_second for run in plan.runs] == [100.0] * SEEDS
     assert "6 runs, 4 of them to do: 13,000 frames" in text
     assert "at once here: 1, on 1 cores; one more would lack cores" in text
@@ -142,7 +154,7 @@ def test_the_plan_has_measured_rates_of_the_method_and_what_fits(opened: OpenedS
 def test_the_planned_time_of_several_at_once_is_that_of_whole_runs(opened: OpenedSweep, status: SweepStatus):
     plan = make_sweep_plan(opened.record, hardware=HARDWARE, devices=["cpu"], status=status, rates={})
     assert [run.seconds for run in plan.left] == [30.0, 20.0, 40.0, 40.0]
-    assert "1m 00s with 3 at once" in plan_text(replace(plan, at_once=3))
+    assert any("1m 00s with 3 at once" in line for line in plan_lines(replace(plan, at_once=3), 110))
 
 
 def test_more_threads_than_cores_are_refused_by_the_plan_while_runs_are_left(
@@ -158,6 +170,62 @@ def test_more_threads_than_cores_are_refused_by_the_plan_while_runs_are_left(
     status.refresh()
     plan = make_sweep_plan(record, hardware=hardware, devices=["cpu"], status=status, rates={})
     assert plan.left == []
+
+
+def planned(opened: OpenedSweep, status: SweepStatus | None) -> SweepPlan:
+    return make_sweep_plan(opened.record, hardware=HARDWARE, devices=["cpu"], status=status, rates={})
+
+
+def test_runs_that_have_not_begun_are_planned_with_the_keys_of_the_file(
+    opened: OpenedSweep, status: SweepStatus
+):
+    path = opened.folder.path.with_name("mine.toml")
+    path.write_text(path.read_text() + "set.training.total_frames = 40_000\n")
+    changed = plan_sweep(load_sweep(path), opened.folder.path, device="cpu", hardware=HARDWARE)
+    waiting = [run for run in planned(changed, status).runs if run.name == "catch_smoke_catch_seed6"]
+    assert [(run.state, run.frames_left) for run in waiting] == [("waiting", 40_000)]
+
+
+def test_rates_of_runs_with_former_keys_are_no_rates_of_the_present_ones(
+    opened: OpenedSweep, status: SweepStatus
+):
+    path = opened.folder.path.with_name("mine.toml")
+    path.write_text(path.read_text() + "set.learner.batch_size = 64\n")
+    changed = plan_sweep(load_sweep(path), opened.folder.path, device="cpu", hardware=HARDWARE)
+    assert {run.frames_per_second for run in planned(changed, status).runs} == {None}
+
+
+def test_a_run_that_this_machine_cannot_hold_is_unfit_wherever_it_stands(opened: OpenedSweep):
+    *others, last = opened.record.members
+    large = replace(last, label="large", values={**last.values, "replay.capacity_steps": 10**12})
+    found = planned(replace(opened, record=replace(opened.record, members=(*others, large))), None)
+    assert [(run.name, run.lacking) for run in found.unfit] == [(last.name, ("RAM", "disk"))]
+
+
+def test_a_run_that_is_trained_elsewhere_is_not_unfit(opened: OpenedSweep, status: SweepStatus):
+    needs = Need(cores=1, ram=1, vram=0, disk=1)
+    runs = [
+        PlannedRun(
+            name=state, state=state, frames_left=1, frames_per_second=None, need=needs, lacking=("RAM",)
+        )
+        for state in ("running", "finished", "waiting")
+    ]
+    found = replace(planned(opened, status), runs=tuple(runs))
+    assert [run.name for run in found.unfit] == ["waiting"]
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_the_table_of_a_plan_fits_80_columns_and_huge_numbers_stay_apart(opened: OpenedSweep, device: str):
+    plan = planned(opened, None)
+    runs = [replace(run, name=f"a_long_method_of_mine_{run.name}") for run in plan.runs]
+    plan = replace(plan, device=device, runs=tuple(runs))
+    heading, *rows = list(plan_lines(plan, 80))[: 1 + SEEDS]
+    assert max(map(len, [heading, *rows])) <= 80
+    huge = replace(plan.runs[0], frames_left=10**15, need=replace(plan.runs[0].need, ram=10**18, disk=10**18))
+    row = list(plan_lines(replace(plan, runs=(huge, *plan.runs[1:])), 80))[1]
+    assert "1,000,000,000.00 GB" in row
+    assert row.count("  1,000,000,000.00 GB") == 2
+    assert "  1000000G  " in row
 
 
 def test_jobs_limit_what_runs_at_once(opened: OpenedSweep):

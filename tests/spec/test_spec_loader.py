@@ -29,8 +29,18 @@ FAULTS = {
     "a date": ("[env]\nnum_envs = 2020-01-01", "env.num_envs: found 2020-01-01, expected an integer"),
     "an array": ("[env]\nnum_envs = [1]", "env.num_envs: found an array, expected an integer"),
     "a table": ("[env.num_envs]\na = 1", "env.num_envs: found a table, expected an integer"),
-    "beyond 64 bits": (f"[env]\nnum_envs = {2**63}", f"env.num_envs: found {2**63}, expected an integer"),
-    "too large for a float": (f"[learner]\nmax_abs_reward = {10**400}", "expected a number more than 0.0"),
+    "beyond 64 bits": (
+        f"[env]\nnum_envs = {2**63}",
+        f"found {2**63}, expected an integer at least 1 and at most 9,223,372,036,854,775,807",
+    ),
+    "beyond 64 bits and the key's own limit": (
+        f"[evaluation]\nlight_episodes = {2**63}",
+        f"found {2**63}, expected an integer at least 1 and at most 1,000,000",
+    ),
+    "too large for a float": (
+        f"[learner]\nmax_abs_reward = {10**400}",
+        "expected a number more than 0.0 and at most 1.79769e+308",
+    ),
     # ranges
     "below the range": ("[env]\nnum_envs = 0", "env.num_envs: found 0, expected an integer at least 1"),
     "above the range": ("[learner]\ndiscount = 1.01", "found 1.01, expected a number from 0.0 to 1.0"),
@@ -118,6 +128,16 @@ FAULTS = {
         "[training]\ntotal_frames = 200_000",
         "replay.prefill_steps: found 50000 with env.frame_skip = 4 and training.total_frames = 200000; ",
     ),
+    "update period over budget": (
+        "[learner]\nupdate_period_steps = 12_450_000",
+        "learner.update_period_steps: found 12450000 with replay.prefill_steps = 50000 and env.num_envs = 1 "
+        'and env.frame_skip = 4 and training.total_frames = 50000000 and replay.kind = "transitions"; '
+        "the run would end before its first update",
+    ),
+    "update period over budget of several environments": (
+        "[env]\nnum_envs = 8\n[learner]\nupdate_period_steps = 12_449_993",
+        "the run would end before its first update",
+    ),
     "prefill under environments": (
         "[env]\nnum_envs = 100\n[replay]\nprefill_steps = 299",
         "replay.prefill_steps: found 299 with env.num_envs = 100 and toggles.n_step = 1; ",
@@ -200,7 +220,9 @@ def test_fault_gives_one_line_with_file_key_found_and_expected(write_spec, more:
         ["replay.prefill_steps=48", "env.num_envs=16"],  # a step and two spare rows of each environment
         ["replay.prefill_steps=50", "replay.capacity_steps=70", "env.num_envs=10"],  # 4 + 1 + 2 rows of each
         ["replay.prefill_steps=1_000", "replay.capacity_steps=1_000"],
-        ["training.total_frames=200_001"],  # the prefill has 50,000 steps of 4 frames
+        ["training.total_frames=200_017"],  # 50,000 steps of 4 frames, the 4 of a period, and the next one
+        ["learner.update_period_steps=12_449_999"],  # of 12.5 million steps, the prefill has 50,000
+        ["learner.update_period_steps=12_449_992", "env.num_envs=8"],
         ["toggles.random_shifts=true", "learner.shift_pixels=83", "learner.intensity_scale=0.0"],
         ["toggles.random_shifts=true", "learner.shift_pixels=0", "learner.intensity_scale=0.1"],
         ["evaluation.light_episodes=30"],
@@ -321,6 +343,10 @@ def test_integer_value_of_a_float_key_becomes_a_float(write_spec):
     discount = load_spec(write_spec("[learner]\ndiscount = 1")).spec.learner.discount
     assert discount == 1.0
     assert type(discount) is float
+
+
+def test_integer_of_more_than_64_bits_is_accepted_where_it_becomes_a_float(write_spec):
+    assert load_spec(write_spec(f"[learner]\nmax_abs_reward = {10**20}")).spec.learner.max_abs_reward == 1e20
 
 
 def test_infinity_is_accepted_where_it_means_no_limit(write_spec):

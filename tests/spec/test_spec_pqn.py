@@ -58,6 +58,14 @@ def test_contradiction_is_refused_with_the_reason(override: str, message: str) -
     assert message in str(caught.value)
 
 
+def test_run_without_a_complete_rollout_is_refused() -> None:
+    short = ["replay.prefill_steps=1_000", "training.total_frames=15_872"]
+    with pytest.raises(SpecError, match=r"replay\.capacity_steps: found 4096 with .*before its first update"):
+        load_spec(PQN, short)
+    short[1] = "training.total_frames=15_873"  # 3,969 steps, which are 32 rows of 128 environments
+    assert load_spec(PQN, short).spec.training.total_frames == 15_873
+
+
 def test_normalised_nature_network_with_memory_is_refused(write_spec) -> None:
     with pytest.raises(
         SpecError, match=r'network\.kind: found "nature_layer_norm" with network\.memory = "gru"'

@@ -27,7 +27,7 @@ class Clock:
         return self.end.has_ended(FakeStatus(state, **times))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("state", ["finished", "halted", "failed", "interrupted"])
+@pytest.mark.parametrize("state", ["finished", "halted", "failed", "interrupted", "imported"])
 def test_a_run_with_an_event_of_its_end_has_ended_at_once(state: str) -> None:
     assert Clock().has_ended(0, state)
 

@@ -18,6 +18,7 @@ from atari_dqn.telemetry.events import Event, Notice, Row
 from atari_dqn.telemetry.sinks.options import SinkOptions
 from atari_dqn.telemetry.writers import TableSink
 from atari_dqn.train import launch
+from atari_dqn.train.interrupt import SignalGuard
 from atari_dqn.train.learning import Learning
 from atari_dqn.train.session import Session
 
@@ -44,7 +45,7 @@ class LosesAWorker:
         self.checkpoints = SimpleNamespace(catalog=lambda: [SimpleNamespace(step=step) for step in steps])
         self.notices: list[tuple[str, str]] = []
 
-    def run(self) -> str:
+    def run(self, guard: SignalGuard) -> str:
         raise WorkerDiedError("worker 0 ended")
 
     def notice(self, kind: str, message: str) -> None:
@@ -60,14 +61,14 @@ def test_run_that_a_dead_worker_ends_says_where_it_continues(
 ) -> None:
     session = cast(Session, LosesAWorker(*steps))
     with pytest.raises(InfrastructureError) as ended:
-        launch._run(session, tiny(), RunDirectory(tmp_path))
+        launch._run(session, tiny(), RunDirectory(tmp_path), SignalGuard())
     assert str(ended.value) == f"worker 0 ended; `dqn resume {tmp_path}` {expected}"
 
 
 def test_dead_worker_is_in_the_event_log(tmp_path: Path) -> None:
     session = LosesAWorker()
     with pytest.raises(InfrastructureError):
-        launch._run(cast(Session, session), tiny(), RunDirectory(tmp_path))
+        launch._run(cast(Session, session), tiny(), RunDirectory(tmp_path), SignalGuard())
     assert session.notices == [("worker died", "worker 0 ended")]
 
 
@@ -98,7 +99,7 @@ def test_minibatch_of_a_replay_that_was_not_saved_is_not_gathered_again(
 def test_checkpoint_that_a_kill_left_incomplete_is_removed_though_it_was_the_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def no_power(_: Session) -> str:
+    def no_power(*_: object) -> str:
         raise PowerCut
 
     with monkeypatch.context() as patch:

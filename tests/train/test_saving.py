@@ -9,7 +9,7 @@ import pytest
 from power_cut import CutAt, CutOnceSaved, PowerCut
 from tiny import CPU, FEW_STEPS, run, tiny_spec
 
-from atari_dqn.cli import main
+from atari_dqn.cli.app import main
 from atari_dqn.run.checkpoint.store import CheckpointStore
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.spec.keys import KEYS

@@ -33,15 +33,15 @@ OF_MEMORY = {"memory_log"}
 
 
 class SignalAt:
-    """A view that sends SIGTERM at the first event that `when` selects."""
+    """A view that sends a signal, SIGTERM by default, at the first event that `when` selects."""
 
-    def __init__(self, when: Callable[[Event], bool]) -> None:
-        self.when, self.sent = when, False
+    def __init__(self, when: Callable[[Event], bool], number: int = signal.SIGTERM) -> None:
+        self.when, self.sent, self.number = when, False, number
 
     def handle(self, event: Event) -> None:
         if not self.sent and self.when(event):
             self.sent = True
-            signal.raise_signal(signal.SIGTERM)
+            signal.raise_signal(self.number)
 
     def close(self) -> None:
         pass
@@ -146,6 +146,24 @@ def test_interruption_has_the_exit_code_of_its_signal(interrupted: tuple[Path, I
 
 def test_interruption_is_reported_and_saved(interrupted: tuple[Path, InterruptedRunError]) -> None:
     assert notices(interrupted[0])[-2:] == ["checkpoint", "interrupted"]
+
+
+def at_the_notice(kind: str) -> Callable[[Event], bool]:
+    return lambda event: isinstance(event, Notice) and event.kind == kind
+
+
+def test_interruption_before_the_first_step_of_a_run_saves_it(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    with pytest.raises(InterruptedRunError, match="SIGINT") as caught:
+        run(path, *FEW_STEPS, views=[SignalAt(at_the_notice("started"), signal.SIGINT)])
+    assert caught.value.__notes__ == [f"saved at 0 frames; `dqn resume {path}` continues"]
+    assert resume(path)["env_frames"] == 80
+
+
+def test_signals_have_their_usual_effect_once_a_training_has_ended(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path / "run", *FEW_STEPS, views=[SignalAt(at_the_notice("finished"), signal.SIGINT)])
+    assert (tmp_path / "run" / "summary.json").exists()
 
 
 WORKER = ("env.num_envs=1", "system.workers=1")

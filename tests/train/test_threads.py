@@ -77,7 +77,7 @@ def test_later_resumes_keep_the_threads_of_an_earlier_one_and_are_not_marked_for
 def test_change_is_kept_by_a_run_that_dies_before_it_saves_anything(
     copied: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def die(session: object) -> None:
+    def die(session: object, guard: object) -> None:
         raise SystemError
 
     with monkeypatch.context() as patch:

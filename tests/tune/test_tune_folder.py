@@ -149,6 +149,20 @@ def test_a_damaged_record_is_named(place: Place, text: str):
         read_tune_record(folder)
 
 
+@pytest.mark.parametrize("writable", [True, False])
+def test_a_log_that_is_missing_although_runs_have_begun_is_named(place: Place, writable: bool):
+    record, folder = place
+    folder.log.unlink(missing_ok=True)
+    run = folder.runs.path / "trial0000_catch_seed1"
+    run.mkdir()
+    TrialLog(folder, record.tune, writable=False)  # no run: the tune has just begun
+    (run / "spec.toml").touch()
+    with pytest.raises(
+        DamagedError, match=f"{folder.log}: is missing, although trials have begun; restore it"
+    ):
+        TrialLog(folder, record.tune, writable=writable)
+
+
 def test_a_full_disk_is_named_when_a_trial_is_recorded(place: Place, monkeypatch: pytest.MonkeyPatch):
     record, folder = place
     log = TrialLog(folder, record.tune, writable=True)

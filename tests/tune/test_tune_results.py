@@ -2,7 +2,7 @@
 
 import csv
 import math
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +10,7 @@ from tiny import tiny_spec
 from tuning import TINY, begun, command
 
 from atari_dqn.files.atomic import write_json_atomically
+from atari_dqn.run.sweep.failures import Failure
 from atari_dqn.run.sweep.record import Member
 from atari_dqn.scale.tuning.folder import TuneFolder
 from atari_dqn.scale.tuning.plot import encoded_plot, figure_of
@@ -27,6 +28,9 @@ TEXT = (
     "replay.alpha = { uniform = [0.1, 0.9], when = { toggles.prioritized = true } }\n"
     "[pruning]\nstartup_trials = 4\n[budget]\ntrials = 20\n"
 )
+
+
+ONE_VALUE = f'spec = "{TINY}"\n[space]\ntoggles.n_step = {{ choice = [2, 3] }}\n[budget]\ntrials = 9\n'
 
 
 def score(member: Member, frames: int) -> float:
@@ -77,6 +81,19 @@ def test_a_screen_fits_the_terminal(tuned: Tuned, columns: int, rows: int):
     screen = TuneProgress(lambda: found, lambda: running, folder.runs).screen(columns, rows)
     assert len(screen) < rows
     assert max(map(len, screen)) <= columns
+
+
+def test_a_failure_is_shown_once_for_trials_that_share_runs(tmp_path: Path):
+    record, folder = begun(tmp_path, ONE_VALUE)
+    failure = Failure(kind="halted", reason="halted by the gate loss", exit_code=3)
+    command(record, folder, score, trial0000_catch_seed1=failure)
+    found = read_standing(record, folder, TrialLog(folder, record.tune, writable=False))
+    assert [trial.state for trial in found.trials].count("failed") > 1
+    reasons = [line for line in status_lines(found, [], {}, 80) if "failed: " in line]
+    assert reasons == ["trial 0 failed: trial0000_catch_seed1: halted by the gate loss"]
+    news = TuneProgress(lambda: replace(found, trials=()), list, folder.runs)
+    news._read = lambda: found
+    assert next(iter(news.news())) == "trial 0: failed; the reason is shown at the end and by --status"
 
 
 def test_the_files_of_the_outcome_hold_every_trial_and_the_best_specs(tuned: Tuned):

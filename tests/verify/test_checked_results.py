@@ -6,9 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tiny import CPU
 
 import atari_dqn as dqn
 from atari_dqn.errors import DamagedError
+from atari_dqn.run.directory import RunDirectory
+from atari_dqn.train import launch
 from atari_dqn.verify.proof import check_only
 
 
@@ -69,6 +72,21 @@ def test_recording_that_is_not_what_was_written_is_damaged(
     path.write_text(change(path.read_text()))
     with pytest.raises(DamagedError, match=rf"step_000000200_run\.json:? {words}"):
         check_only(mine)
+
+
+@pytest.mark.parametrize("text", ["{", "{}", '{"score": "9"}'], ids=["truncated", "empty", "edited"])
+def test_damaged_summary_is_named_with_a_remedy_that_works(mine: Path, text: str) -> None:
+    path = mine / "summary.json"
+    whole = path.read_bytes()
+    path.write_text(text)
+    with pytest.raises(DamagedError) as found:
+        check_only(mine)
+    assert str(found.value).splitlines()[1:] == [f"remove it, and `dqn resume {mine}` writes it again"]
+    path.unlink()
+    launch.resume(RunDirectory.open(mine), device=CPU, views=[], total_frames=None)
+    kept = {"score", "best", "state_digest", "updates"}
+    assert json.loads(path.read_text()).items() >= {key: json.loads(whole)[key] for key in kept}.items()
+    check_only(mine)
 
 
 def with_link(path: Path, name: str, target: str) -> Path:

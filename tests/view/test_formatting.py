@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from atari_dqn.formatting import count, duration, measure, percentage, score, size, wrapped
+from atari_dqn.formatting import count, duration, measure, percentage, plural, score, size, wrapped
 
 
 @pytest.mark.parametrize(
@@ -46,6 +46,11 @@ def test_measure_keeps_the_digits_that_count(number: float, text: str) -> None:
 )
 def test_score_keeps_a_decimal_where_it_matters(value: float, text: str) -> None:
     assert score(value) == text
+
+
+@pytest.mark.parametrize(("number", "text"), [(0, "0 runs"), (1, "1 run"), (1_200, "1,200 runs")])
+def test_plural_has_an_s_unless_there_is_one(number: int, text: str) -> None:
+    assert plural(number, "run") == text
 
 
 @pytest.mark.parametrize(("number", "text"), [(33_700_000, "33.7 MB"), (7_084_000_000, "7.08 GB")])

@@ -193,6 +193,24 @@ def test_screen_has_exactly_the_size_of_the_terminal(
     assert max(len(line) for line in lines) <= width
 
 
+@pytest.mark.parametrize(
+    ("width", "shown"),
+    [
+        (60, ["learning", "training returns", "evaluations", "replay", "notices", "gates"]),
+        (40, ["learning", "evaluations", "notices"]),
+    ],
+)
+def test_a_narrow_terminal_has_fewer_panels_and_an_evaluation_whole(
+    screen: Screen, row: MakeRow, width: int, shown: list[str]
+) -> None:
+    scores = row(
+        "eval_log", env_frames=50_000_000, mean_return=-20.5, std_return=1.2, protocol="0a1b2c3d4e5f"
+    )
+    text = screen(scores, width=width)
+    assert re.findall(r"╭─ ([a-z ]+) ─", text) == shown
+    assert "-20.5 1.2 0a1b2c3d" in text
+
+
 def test_nothing_is_cut_at_80_columns(screen: Screen, row: MakeRow, period: MakePeriod) -> None:
     large = period(
         9_000_000, elapsed_seconds=9e5, fps=212_345.0, loss=1e-9, mean_q=-123.4, rolling_return=-2e4
@@ -334,7 +352,7 @@ def test_notices_and_gates_are_whole_on_a_small_screen_with_actors(screen: Scree
     drawn = screen(actors_report(count), SAVED)
     assert "saved step 1" in drawn
     assert all(gate in drawn for gate in GATES)
-    assert f"{count} actors, {count}" in drawn
+    assert f"{count} actor{'s' * (count > 1)}, {count}" in drawn
     assert "lag ≤ 1,234" in drawn
 
 

@@ -10,7 +10,7 @@ from rich.console import Console
 from atari_dqn.run.tailing.status import RunStatus
 from atari_dqn.telemetry.events import Notice
 from atari_dqn.view.run_state import status_text
-from atari_dqn.view.summary import shortened, summary_table
+from atari_dqn.view.summary import run_names, summary_table
 
 
 @pytest.fixture
@@ -43,9 +43,41 @@ def test_a_best_score_in_the_table_of_runs_is_marked_for_its_own_games(status: R
     assert row.split()[-2:] == ["3.0", "12.0†"]
 
 
-def test_a_name_that_is_too_long_keeps_its_seed() -> None:
-    assert shortened("catch_smoke_seed12", 14) == "catch_…_seed12"
-    assert shortened("catch_seed1", 11) == "catch_seed1"
+def test_namesakes_have_the_names_of_the_folders_above_them(tmp_path: Path) -> None:
+    paths = [tmp_path / name for name in ("a/seed1", "b/seed1", "b/seed2", "b/c/seed1")]
+    names = run_names(paths)
+    assert [names[path] for path in paths] == ["a/seed1", "b/seed1", "seed2", "c/seed1"]
+
+
+def printed(runs: dict[Path, RunStatus], columns: int) -> list[str]:
+    """Return the lines of a table of runs, its titles first."""
+    console = Console(width=columns)
+    with console.capture() as captured:
+        console.print(summary_table(runs, columns=columns))
+    return [line for line in captured.get().splitlines() if line.strip() and "─" not in line]
+
+
+def test_runs_that_differ_in_the_middle_of_a_long_name_are_shown_differently(status: RunStatus) -> None:
+    names = [
+        f"catch_smoke_with_a_long_name_{kind}_and_a_longer_name_catch_seed1" for kind in ("plain", "noisy")
+    ]
+    first, second = printed({Path(name): status for name in names}, 80)[1:3]
+    assert len(first) <= 80
+    assert first.split()[0] != second.split()[0]
+
+
+@pytest.mark.parametrize(
+    ("columns", "titles"),
+    [
+        (80, ["run", "state", "age", "done", "left", "f/s", "rolling", "last", "eval", "best"]),
+        (50, ["run", "state", "done", "left", "last", "eval", "best"]),
+        (32, ["run", "state", "best"]),
+    ],
+)
+def test_a_narrow_table_of_runs_has_fewer_columns(status: RunStatus, columns: int, titles: list[str]) -> None:
+    lines = printed({Path("catch_smoke_seed12_of_another_sweep"): status}, columns)
+    assert lines[0].split() == titles
+    assert lines[1].split()[-1] == "12.0†"
 
 
 @pytest.fixture

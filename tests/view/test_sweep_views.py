@@ -15,7 +15,7 @@ from atari_dqn.run.sweep.status import SweepStatus
 from atari_dqn.scale.members import load_sweep
 from atari_dqn.scale.opening import open_sweep
 from atari_dqn.view import sweep_views
-from atari_dqn.view.sweep_text import heading, run_line
+from atari_dqn.view.sweep_text import table_lines
 from atari_dqn.view.sweep_views import LiveSweepView, PlainSweepView
 
 
@@ -119,13 +119,32 @@ def test_names_of_runs_keep_their_seeds_and_large_scores_their_distance(status: 
     member = replace(first.member, name="phoenix_with_a_long_name_seed12")
     running = {"state": "running", "env_frames": 10, "total_frames": 10**9, "frames_per_second": 1e3}
     each = replace(first, member=member, evaluation={"mean_return": 1_234_567.0, "frame_caps": 1}, **running)
-    line = run_line(each, 16)
+    _, line = table_lines([each], 80)
     assert line.startswith("phoenix…e_seed12 running")
     assert line.endswith(" 1.23M†")
+
+
+def test_runs_whose_names_differ_in_the_middle_have_different_names(status: SweepStatus):
+    status.refresh()
+    names = [f"a_long_{method}_catch_seed1" for method in ("one", "other")]
+    members = [
+        replace(status.members[0], member=replace(status.members[0].member, name=name)) for name in names
+    ]
+    first, second = (line.split()[0] for line in table_lines(members, 80)[1:])
+    assert first != second
+
+
+@pytest.mark.parametrize(("columns", "titles"), [(79, 8), (70, 7), (50, 5), (30, 4)])
+def test_a_narrow_table_leaves_columns_out(status: SweepStatus, columns: int, titles: int):
+    status.refresh()
+    heading, *lines = table_lines(status.members, columns)
+    assert len(heading.split()) == titles
+    assert max(map(len, [heading, *lines])) <= max(columns, 42)
 
 
 def test_alerts_are_separated_and_a_heading_fits_80_columns(status: SweepStatus):
     status.refresh()
     member = replace(status.members[0], alerts=("q_bound warned",), belongs=False)
-    assert run_line(member, 16).endswith(" q_bound warned, not in the sweep file any more")
-    assert len(heading(80, [member.member.name])) <= 80
+    heading, line = table_lines([member], 80)
+    assert line.endswith(" q_bound warned, not in the sweep file any more")
+    assert len(heading) <= 80

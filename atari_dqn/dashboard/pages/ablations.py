@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from nicegui import ui
 
 from atari_dqn.compare.comparison import GroupResult
+from atari_dqn.compare.group import other_differences
 from atari_dqn.compare.protocol_differences import obstacles
 from atari_dqn.compare.statistics import column, difference
 from atari_dqn.dashboard.figures import Figure, bars, figure, intervals
@@ -15,8 +16,14 @@ from atari_dqn.dashboard.layout import FAULT, page_layout
 from atari_dqn.dashboard.library import Library, RunEntry, toggles_on
 from atari_dqn.dashboard.pages.compared import caveat_list, compared, estimate_text
 from atari_dqn.dashboard.pages.games import table
+from atari_dqn.formatting import shortened
+from atari_dqn.view.names import distinct_names
 
-_TITLES = ("step", "toggles", "n", "score", "increment over the nearest step with fewer toggles")
+_TITLES = ("step", "toggles", "n", "score", "over", "increment")
+_NOTHING = "–"
+_SHOWN_KEYS = 2
+_LABEL_COLUMNS = 24
+"""Longer labels would shrink the chart; the table has them whole."""
 
 
 def ablations_page(library: Library) -> None:
@@ -30,9 +37,10 @@ def ablations_page(library: Library) -> None:
         first = next(title for title, ladder in titles.items() if ladder == largest)
         selected = ui.select(list(titles), value=first, label="game and track").classes("w-64").props("dense")
         ui.label(
-            "A step of the ladder is all seeds of one spec. If the interval of its increment contains 0, no "
-            "difference is shown. 95 % intervals over seeds: of a score bootstrap percentiles, of an "
-            "increment Welch's."
+            "A step of the ladder is all seeds of one spec. Its increment is over the most similar step with "
+            "fewer toggles: one under the same protocol, then one that differs in the fewest other keys, "
+            "then in the fewest toggles. If the interval contains 0, no difference is shown. 95 % intervals "
+            "over seeds: of a score bootstrap percentiles, of an increment Welch's."
         ).classes("text-sm opacity-80")
         content = ui.column().classes("w-full")
         selected.on_value_change(lambda: _show(content, runs, *titles[selected.value]))
@@ -59,9 +67,10 @@ def _show(content: ui.column, runs: list[RunEntry], game: str, track_label: str)
 def ladder_figure(ladder: list[GroupResult]) -> Figure:
     """Draw a bar for each rung, with its interval if it has one."""
     means = {rung.group.method.label: rung.last.estimates["mean"] for rung in ladder}
-    known = {name: (mean.value, mean.interval) for name, mean in means.items() if mean.interval}
+    names = distinct_names(means, _LABEL_COLUMNS)
+    known = {names[label]: (mean.value, mean.interval) for label, mean in means.items() if mean.interval}
     drawn = [
-        bars(list(means), [mean.value for mean in means.values()]),
+        bars(names, [mean.value for mean in means.values()]),
         intervals(
             list(known),
             [value for value, _ in known.values()],
@@ -81,34 +90,50 @@ def rungs(results: tuple[GroupResult, ...]) -> list[GroupResult]:
 
 def ladder_rows(ladder: list[GroupResult]) -> list[list[str]]:
     """Format a row for each rung; one that adds toggles to no earlier one has no increment."""
-    increments = [_increment(_below(rung, ladder[:place]), rung) for place, rung in enumerate(ladder)]
     return [
         [
             f"{rung.group.method.label} {rung.group.method.track_label}",
             ", ".join(_toggles(rung)) or "none",
             str(rung.last.n),
             estimate_text(rung.last.estimates["mean"], rung.last.mark),
-            increment,
+            *_increment(_below(rung, ladder[:place]), rung),
         ]
-        for rung, increment in zip(ladder, increments, strict=True)
+        for place, rung in enumerate(ladder)
     ]
 
 
 def _below(rung: GroupResult, earlier: Sequence[GroupResult]) -> GroupResult | None:
-    """Return the last of the earlier rungs whose toggles this one has, and more; None if there is none."""
-    return next((each for each in reversed(earlier) if {*_toggles(each)} < {*_toggles(rung)}), None)
+    """Return the most similar of the earlier rungs whose toggles this one has, and more; None without any.
+
+    It is one whose score can be compared, if there is one, and of these the one that differs in the fewest
+    other keys; then the last one, which has the most toggles.
+    """
+    fewer = [each for each in reversed(earlier) if {*_toggles(each)} < {*_toggles(rung)}]
+    return min(fewer, key=lambda each: (bool(_obstacle(each, rung)), len(_others(each, rung))), default=None)
 
 
-def _increment(below: GroupResult | None, above: GroupResult) -> str:
-    """Format the gain of a step, or why the two scores are not compared."""
-    if below is None:
-        return "–"
+def _others(below: GroupResult, above: GroupResult) -> list[str]:
+    """List the keys, except toggles, in which two rungs differ."""
+    return other_differences(above.group.runs[0], below.group.runs[0])
+
+
+def _obstacle(below: GroupResult, above: GroupResult) -> str:
+    """Return why the scores of two rungs are not compared; empty if they are."""
     if not (below.last.comparable and above.last.comparable):
-        return "not compared: the frame cap cut games"
-    differences = obstacles((above.group, above.last), (below.group, below.last))
-    if differences:
-        return f"not compared: {'; '.join(differences)}"
-    return estimate_text(difference(column(above.last.values), column(below.last.values)))
+        return "the frame cap cut games"
+    return "; ".join(obstacles((above.group, above.last), (below.group, below.last)))
+
+
+def _increment(below: GroupResult | None, above: GroupResult) -> tuple[str, str]:
+    """Format the rung that a step is over, and its gain, or why the two scores are not compared."""
+    if below is None:
+        return _NOTHING, _NOTHING
+    others, obstacle = _others(below, above), _obstacle(below, above)
+    more = f"; also differs in {shortened(others, _SHOWN_KEYS)}" if others else ""
+    over = below.group.method.label + more
+    if obstacle:
+        return over, f"not compared: {obstacle}"
+    return over, estimate_text(difference(column(above.last.values), column(below.last.values)))
 
 
 def _toggles(result: GroupResult) -> list[str]:

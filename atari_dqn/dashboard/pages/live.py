@@ -10,8 +10,8 @@ from nicegui import ui
 from atari_dqn.compare.reference.caps import marked_score
 from atari_dqn.dashboard.layout import draw_each, page_layout
 from atari_dqn.dashboard.library import Library, RunEntry
-from atari_dqn.formatting import count, duration, measure, score
-from atari_dqn.run.tailing.status import SILENT_SECONDS, RunStatus
+from atari_dqn.formatting import count, duration, measure, plural, score
+from atari_dqn.run.tailing.status import IMPORTED, SILENT_SECONDS, RunStatus
 from atari_dqn.telemetry.events import GATES, GateChanged
 
 _REFRESH_SECONDS = 3.0
@@ -36,7 +36,7 @@ def live_page(library: Library) -> None:
                 ui.label("No run has written anything in the last ten minutes; the latest ones:")
             draw_each((live or runs)[:_SHOWN_RUNS], _card)
             if len(live) > _SHOWN_RUNS:
-                ui.label(f"and {len(live) - _SHOWN_RUNS} runs more, which the overview lists")
+                ui.label(f"and {plural(len(live) - _SHOWN_RUNS, 'run')} more, in the overview")
 
         cards()
         ui.timer(_REFRESH_SECONDS, cards.refresh)
@@ -45,13 +45,15 @@ def live_page(library: Library) -> None:
 def in_progress(runs: list[RunEntry]) -> list[RunEntry]:
     """Select the runs that a process runs, or that wrote something in the last ten minutes.
 
-    A long evaluation writes nothing that is looked at here.
+    A long evaluation writes nothing that is looked at here. An import is no training.
     """
-    return [run for run in runs if _is_running(run) or time.time() - run.written < SILENT_SECONDS]
+    return [run for run in runs if _is_in_progress(run)]
 
 
-def _is_running(run: RunEntry) -> bool:
-    return run.status is not None and run.status.state == "running"
+def _is_in_progress(run: RunEntry) -> bool:
+    state = "" if run.status is None else run.status.state
+    is_recent = time.time() - run.written < SILENT_SECONDS and state != IMPORTED
+    return state == "running" or is_recent
 
 
 def _card(run: RunEntry) -> None:

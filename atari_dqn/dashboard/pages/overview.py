@@ -10,7 +10,7 @@ from nicegui import ui
 from atari_dqn.compare.reference.caps import MARK, marked_score
 from atari_dqn.dashboard.layout import page_layout, sort_keys, sortable_columns
 from atari_dqn.dashboard.library import Library, RunEntry, toggles_on
-from atari_dqn.formatting import count, duration, fingerprint
+from atari_dqn.formatting import count, duration, fingerprint, plural
 from atari_dqn.run.tailing.status import RunStatus
 
 _REFRESH_SECONDS = 10.0
@@ -66,9 +66,9 @@ def _scored(status: RunStatus) -> dict[str, Any]:
     evaluation = status.latest.get("eval_log")
     if evaluation is None:
         return {}
-    episodes = evaluation["episodes"]
+    episodes = plural(int(evaluation["episodes"]), "episode")
     return {
-        "last score": f"{marked_score(evaluation)} ({evaluation['eval_type']}, {episodes} episodes)",
+        "last score": f"{marked_score(evaluation)} ({evaluation['eval_type']}, {episodes})",
         "protocol": fingerprint(str(evaluation["protocol"])),
         **sort_keys({"last score": float(evaluation["mean_return"])}),
     }

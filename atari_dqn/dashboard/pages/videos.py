@@ -13,7 +13,7 @@ from atari_dqn.compare.reference.caps import marked_score
 from atari_dqn.dashboard.layout import by_name, draw_each, one_run, page_layout
 from atari_dqn.dashboard.library import Library, RunEntry
 from atari_dqn.dashboard.series import columns
-from atari_dqn.formatting import score
+from atari_dqn.formatting import plural, score
 from atari_dqn.run.folders import WEB_PAGE
 from atari_dqn.run.tailing.isolation import attempt
 from atari_dqn.telemetry.sinks.video_frames import video_step, videos_of
@@ -75,8 +75,9 @@ def caption(run: RunEntry, video: Path) -> str:
     if not before:
         return f"{frames:,} frames, not evaluated by then"
     evaluation = {name: float(column[before[-1]]) for name, column in table.items()}
-    mean, std, episodes = marked_score(evaluation), score(evaluation["std_return"]), evaluation["episodes"]
-    return f"{frames:,} frames: evaluation {mean} ± {std} over {episodes:.0f} games"
+    mean, std = marked_score(evaluation), score(evaluation["std_return"])
+    games = plural(int(evaluation["episodes"]), "game")
+    return f"{frames:,} frames: evaluation {mean} ± {std} over {games}"
 
 
 def _web_page(library: Library, run: RunEntry) -> str:

@@ -41,7 +41,12 @@ class Archive:
 
 def is_archive(path: Path) -> bool:
     """Return whether a path is that of an archive, which may be damaged, or of an imported one."""
-    return (path.suffix == SUFFIX and is_file(path)) or is_imported(path)
+    return is_archive_file(path) or is_imported(path)
+
+
+def is_archive_file(path: Path) -> bool:
+    """Return whether a path is that of an archive's file, which may be damaged."""
+    return path.suffix == SUFFIX and is_file(path)
 
 
 def is_imported(path: Path) -> bool:

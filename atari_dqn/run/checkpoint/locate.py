@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from atari_dqn.files.atomic import is_file
-from atari_dqn.run.checkpoint.manifest import MANIFEST
+from atari_dqn.run.checkpoint.names import MANIFEST
 from atari_dqn.run.checkpoint.rewind import refuse_empty_store
 from atari_dqn.run.checkpoint.store import CheckpointStore
 from atari_dqn.run.directory import RunDirectory

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,15 +12,15 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 from atari_dqn.errors import DamagedError, UserError
-from atari_dqn.files.atomic import exists, open_regular, sha256_of_file, write_json_atomically
+from atari_dqn.files.atomic import exists, is_file, open_regular, sha256_of_file, write_json_atomically
 from atari_dqn.files.documents import Count, check_types, parse_json, read_run_file, reading_of_run
 from atari_dqn.run.checkpoint import seal
 from atari_dqn.run.checkpoint.bookkeeping import FileRecord
-from atari_dqn.run.checkpoint.segments import Segment
+from atari_dqn.run.checkpoint.names import MANIFEST
+from atari_dqn.run.checkpoint.segments import FOLDER, Segment
 from atari_dqn.types import StateDict
 
 SCHEMA_VERSION = 2
-MANIFEST = "manifest.json"
 _SEAL = "manifest_sha256"
 _MANIFEST_KEYS = ("step", "state_digest", "timestamp", "replay_saved", "files", "bookkeeping", _SEAL)
 _MOST_BYTES = 2**28
@@ -42,11 +42,17 @@ class _Manifest(Struct):
     bookkeeping: dict[str, Any]
 
 
-def verify(directory: Path) -> dict[str, Any]:
-    """Check every file against the manifest and return it; raise `DamagedError` for a file that differs."""
+def verify(directory: Path, *, only: Collection[str] | None = None) -> dict[str, Any]:
+    """Check the files of a checkpoint against its manifest, and return the manifest.
+
+    `only`: the names of the files to check; None for every file. Raise `DamagedError` for a file that is
+    missing or differs.
+    """
     manifest = read_manifest(directory)
+    names = manifest["files"] if only is None else only
+    _refuse_missing_replay(directory, names)
     with ThreadPoolExecutor(_READING_THREADS) as pool:
-        list(pool.map(lambda named: _verify_file(directory / named[0], named[1]), manifest["files"].items()))
+        list(pool.map(lambda name: _verify_file(directory / name, manifest["files"].get(name)), names))
     return manifest
 
 
@@ -120,7 +126,21 @@ def _file_entry(path: Path) -> dict[str, Any]:
     return {"sha256": sha256_of_file(path), "bytes": path.stat().st_size}
 
 
-def _verify_file(path: Path, expected: dict[str, Any]) -> None:
+def _refuse_missing_replay(directory: Path, names: Iterable[str]) -> None:
+    """Raise `DamagedError` if files of the replay are missing, as after removing them to save space."""
+    replay = [name for name in names if name.startswith(f"{FOLDER}/")]
+    missing = [name for name in replay if not is_file(directory / name)]
+    if missing:
+        others = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        raise DamagedError(
+            f"{directory}: its replay is missing: {missing[0]}{others}; "
+            "only a resume and `dqn verify` need it, other commands do without"
+        )
+
+
+def _verify_file(path: Path, expected: dict[str, Any] | None) -> None:
+    if expected is None:
+        raise DamagedError(f"{path}: is not listed in {MANIFEST}")
     with reading_of_run(path), open_regular(path) as file:
         is_as_recorded = os.fstat(file.fileno()).st_size == expected["bytes"]
         if not is_as_recorded or sha256_of_file(path) != expected["sha256"]:

@@ -1,10 +1,11 @@
-"""The names of checkpoints' directories, which order them by step."""
+"""The names of checkpoints' directories, which order them by step, and of the manifest in each."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
+MANIFEST = "manifest.json"
 _NAME = re.compile(r"step_([0-9]{9,18})")
 
 

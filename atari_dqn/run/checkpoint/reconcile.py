@@ -17,8 +17,8 @@ from atari_dqn.errors import DamagedError
 from atari_dqn.files.atomic import is_file
 from atari_dqn.run.checkpoint.bookkeeping import check_bookkeeping
 from atari_dqn.run.checkpoint.catalog import CATALOG, CatalogEntry, read_catalog
-from atari_dqn.run.checkpoint.manifest import MANIFEST, read_manifest, verify
-from atari_dqn.run.checkpoint.names import checkpoint_name, named_step
+from atari_dqn.run.checkpoint.manifest import read_manifest, verify
+from atari_dqn.run.checkpoint.names import MANIFEST, checkpoint_name, named_step
 from atari_dqn.run.scores import EvaluationScore
 
 

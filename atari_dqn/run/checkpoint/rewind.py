@@ -7,7 +7,7 @@ from pathlib import Path
 from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.files.atomic import is_file
 from atari_dqn.run.checkpoint.catalog import CATALOG, write_catalog
-from atari_dqn.run.checkpoint.names import named_step
+from atari_dqn.run.checkpoint.names import MANIFEST, named_step
 from atari_dqn.run.checkpoint.reconcile import catalog_is_lost, checkpoint_directories, reconcile
 from atari_dqn.run.checkpoint.store import CheckpointStore
 from atari_dqn.run.directory import RunDirectory
@@ -32,9 +32,14 @@ def refuse_lost_catalog(store: CheckpointStore) -> None:
 
 
 def refuse_empty_store(run: RunDirectory) -> None:
-    """Raise `DamagedError` if a run has no checkpoint although its event log names some."""
-    has_any = bool(checkpoint_directories(run.checkpoints))
-    if not has_any and is_file(run.events) and b'"kind": "checkpoint"' in run.events.read_bytes():
+    """Raise `DamagedError` if a run has no checkpoint although a directory or its event log names one."""
+    if checkpoint_directories(run.checkpoints):
+        return
+    named = [path for path in run.checkpoints.glob("step_*") if named_step(path.name) >= 0 and path.is_dir()]
+    if named:
+        newest = max(named, key=lambda path: named_step(path.name))
+        raise DamagedError(f"{newest / MANIFEST}: missing")
+    if is_file(run.events) and b'"kind": "checkpoint"' in run.events.read_bytes():
         raise DamagedError(f"{run.checkpoints}: empty, although {run.events.name} lists checkpoints")
 
 

@@ -20,8 +20,8 @@ from pathlib import Path
 from atari_dqn.files.atomic import fsync_directory, json_document
 from atari_dqn.run.checkpoint.catalog import CatalogEntry, best_first, read_catalog, write_catalog
 from atari_dqn.run.checkpoint.layout import without_rows
-from atari_dqn.run.checkpoint.manifest import MANIFEST, make_manifest
-from atari_dqn.run.checkpoint.names import named_step
+from atari_dqn.run.checkpoint.manifest import make_manifest
+from atari_dqn.run.checkpoint.names import MANIFEST, named_step
 from atari_dqn.run.checkpoint.row_saver import RowSaver
 from atari_dqn.run.checkpoint.state_files import write_state
 from atari_dqn.run.checkpoint.state_tree import is_array, leaves, tree_digest

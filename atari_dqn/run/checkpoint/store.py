@@ -22,8 +22,8 @@ from atari_dqn.run.checkpoint import stages
 from atari_dqn.run.checkpoint.background_work import BackgroundWork
 from atari_dqn.run.checkpoint.catalog import CatalogEntry, entries_to_keep, read_catalog
 from atari_dqn.run.checkpoint.layout import layout_of_rest
-from atari_dqn.run.checkpoint.manifest import MANIFEST, now, replace_bookkeeping, verify
-from atari_dqn.run.checkpoint.names import checkpoint_name
+from atari_dqn.run.checkpoint.manifest import now, replace_bookkeeping, verify
+from atari_dqn.run.checkpoint.names import MANIFEST, checkpoint_name
 from atari_dqn.run.checkpoint.reconcile import checkpoint_directories
 from atari_dqn.run.checkpoint.row_saver import RowSaver
 from atari_dqn.run.checkpoint.segments import SavedRows
@@ -259,13 +259,20 @@ class CheckpointStore:
 def load_checkpoint(directory: Path, like: StateDict | None = None) -> tuple[StateDict, StateDict]:
     """Load the training state and the bookkeeping of a checkpoint after verifying every file.
 
+    `like`: as in `read_state`.
+    """
+    bookkeeping: StateDict = verify(directory)["bookkeeping"]
+    return read_state(directory, like), bookkeeping
+
+
+def read_state(directory: Path, like: StateDict | None = None) -> StateDict:
+    """Read the training state of a checkpoint whose files have been verified.
+
     `like`: the state of a new training, whose keys, types and sizes are checked before memory is allocated;
     None accepts any state. The rows of the replay are read from their files on demand.
     """
-    manifest = verify(directory)
     layout, learner = (None, None) if like is None else (layout_of_rest(like), like["learner"])
-    training = {**read_rest(directory, layout), "learner": read_agent(directory, learner)}
-    return training, manifest["bookkeeping"]
+    return {**read_rest(directory, layout), "learner": read_agent(directory, learner)}
 
 
 def saved_rows(training: StateDict) -> SavedRows | None:

@@ -11,9 +11,10 @@ from typing import Literal
 import msgspec
 
 from atari_dqn.errors import DamagedError, HaltedError, InfrastructureError, UserError
-from atari_dqn.files.atomic import write_json_atomically
+from atari_dqn.files.atomic import exists, write_json_atomically
 from atari_dqn.files.documents import checked, read_json
 from atari_dqn.formatting import printable
+from atari_dqn.run.directory import RunDirectory
 
 FailureKind = Literal["invalid", "halted", "damaged", "crashed"]
 KIND_OF_EXIT: dict[int, FailureKind] = {2: "invalid", 3: "halted", 4: "damaged"}
@@ -40,9 +41,12 @@ class Failure(msgspec.Struct, frozen=True):
         resume = f"`dqn resume {shlex.quote(str(run))}`"
         match self.kind:
             case "halted":
-                return (
-                    f"a failure gate halted it: {run / 'diagnostics'} says more; {resume} tries it once more"
-                )
+                if not exists(RunDirectory(run).checkpoints / "latest"):
+                    remedy = "no checkpoint was saved: change its keys in the sweep file, then it begins anew"
+                else:
+                    again = "halts again unless the cause was outside the run"
+                    remedy = f"{resume} goes on from its last checkpoint, and {again}"
+                return f"{run / 'diagnostics'} says more; {remedy}"
             case "damaged":
                 return f"`dqn verify {shlex.quote(str(run))}` names the damage; {resume} names the remedy"
             case "invalid":

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from atari_dqn.run.tailing.status import RunStatus
+from atari_dqn.run.tailing.status import IMPORTED, RunStatus
 from atari_dqn.telemetry.events import ENDINGS
 
 ENDED_WITHOUT_EVENT = ("stopped", "silent")
+_ENDED = {*ENDINGS.values(), IMPORTED}
 ENDED_AFTER_SECONDS = 60.0
 """A run without a process counts as ended after this time; a sweep pauses for less before it resumes one."""
 
@@ -30,7 +31,7 @@ class EndDetector:
         state = status.state
         if state not in ENDED_WITHOUT_EVENT:
             self._written = math.nan
-            return state in ENDINGS.values()
+            return state in _ENDED
         if status.last_written != self._written:
             self._written, self._since = status.last_written, self._now()
         return self._now() - self._since >= ENDED_AFTER_SECONDS

@@ -11,16 +11,18 @@ from typing import Any
 
 from atari_dqn.files.atomic import open_regular
 from atari_dqn.formatting import printable
+from atari_dqn.run.archive.archive import is_imported
 from atari_dqn.run.lock import LOCK
 from atari_dqn.run.tailing.identity import identity_of
 from atari_dqn.run.tailing.isolation import Unreadable, attempt
 from atari_dqn.run.tailing.run_events import LATEST_BYTES, RunEvents
 from atari_dqn.telemetry.alerts import Alerts
-from atari_dqn.telemetry.events import ACTORS, ENDINGS, Event, GateChanged, Notice, Row
+from atari_dqn.telemetry.events import ACTORS, BEGINNINGS, ENDINGS, Event, GateChanged, Notice, Row
 
+IMPORTED = "imported"
+"""State of an archive that `dqn import` unpacked; it is not trained here."""
 SILENT_SECONDS = 600.0
 """A run without a lock file is `silent` after this time without writing."""
-_BEGINNINGS = ("started", "resumed")
 
 
 class RunStatus:
@@ -29,6 +31,7 @@ class RunStatus:
     def __init__(self, run: Path, *, now: Callable[[], float] = time.time) -> None:
         self.run, self._now = run, now
         self.identity = identity_of(run)
+        self._is_imported = is_imported(run)
         self._begin()
 
     def refresh(self) -> None:
@@ -42,11 +45,13 @@ class RunStatus:
 
     @property
     def state(self) -> str:
-        """`running`, `stopped`, an end of `ENDINGS`, or `new` before the first event.
+        """`running`, `stopped`, an end of `ENDINGS`, `imported`, or `new` before the first event.
 
         A run that ended without an event is `stopped`: no process holds its lock. A run without a lock file
         that has written nothing for ten minutes is `silent`.
         """
+        if self._is_imported:
+            return IMPORTED
         if self._ending:
             return self._ending
         if not self._has_events:
@@ -142,7 +147,7 @@ class RunStatus:
         if notice.kind != ACTORS:
             self.notices.append(notice)
         self._noticed_frames = max(self._noticed_frames, notice.env_frames)
-        if notice.kind in _BEGINNINGS:
+        if notice.kind in BEGINNINGS:
             self._ending, self._noticed_frames = "", notice.env_frames
         self._ending = ENDINGS.get(notice.kind, self._ending)
         raised = notice.data.get("total_frames")

@@ -21,9 +21,10 @@ from typing import Any
 import msgspec
 
 from atari_dqn.errors import DamagedError, UserError
-from atari_dqn.files.atomic import exists, is_file, write_failure, write_json_atomically, writing
+from atari_dqn.files.atomic import exists, write_failure, write_json_atomically, writing
 from atari_dqn.files.documents import check_types, read_json, with_infinity
 from atari_dqn.formatting import shortened
+from atari_dqn.run.directory import TUNE_RECORD, TUNE_RUNS
 from atari_dqn.run.leases.links import check_links
 from atari_dqn.run.sweep.folder import SweepFolder
 from atari_dqn.scale.tuning.tune import Budget, Tune, to_plain
@@ -54,7 +55,7 @@ class TuneFolder:
     @property
     def record(self) -> Path:
         """The record of the tune."""
-        return self.path / "tune.json"
+        return self.path / TUNE_RECORD
 
     @property
     def log(self) -> Path:
@@ -69,7 +70,7 @@ class TuneFolder:
     @property
     def runs(self) -> SweepFolder:
         """The folder of the runs."""
-        return SweepFolder(self.path / "runs")
+        return SweepFolder(self.path / TUNE_RUNS)
 
     @property
     def best(self) -> Path:
@@ -103,11 +104,6 @@ class TuneFolder:
                 raise write_failure(Path(file.name), error) from error
             check_links(self.runs.leases.path)
             yield
-
-
-def is_tune(path: Path) -> bool:
-    """Return whether a folder holds a tune."""
-    return is_file(TuneFolder(path).record)
 
 
 def read_tune_record(folder: TuneFolder) -> TuneRecord:
@@ -144,7 +140,7 @@ def recorded(tune: Tune, folder: TuneFolder, device: str) -> TuneRecord | None:
     if not exists(folder.record):
         leftover = f".{folder.record.name}."  # of a first write that was killed
         if any(
-            entry.name not in ("runs", ".lock") and not entry.name.startswith(leftover)
+            entry.name not in (TUNE_RUNS, ".lock") and not entry.name.startswith(leftover)
             for entry in path.iterdir()
         ):
             raise UserError(f"{path}: holds other files; a tune begins in a folder of its own: {_ELSEWHERE}")

@@ -78,5 +78,7 @@ def _change(trial: Trial, standing: Standing) -> str:
             first, rank = standing.first[trial.number], standing.ranks.get(trial.number)
             place = f"its values are those of trial {first}" if rank is None else f"rank {rank}"
             return f"complete, {measure(trial.value)} ({unit_of(standing)}), {place}"
-        case "pruned" | "failed":
-            return f"{trial.state}: {trial.reason}"
+        case "pruned":
+            return f"pruned: {trial.reason}"
+        case "failed":
+            return "failed; the reason is shown at the end and by --status"

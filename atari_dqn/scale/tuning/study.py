@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.files.atomic import is_file, writing
 from atari_dqn.rng import stream_seed
+from atari_dqn.run.directory import is_run
 from atari_dqn.scale.tuning.folder import TuneFolder
 from atari_dqn.scale.tuning.space import Dimension, Settings
 from atari_dqn.scale.tuning.tune import Tune
@@ -62,13 +63,17 @@ def require_extra() -> None:
 
 
 class TrialLog:
-    """The trials of a tune. A log that is not `writable` may be written by another command meanwhile."""
+    """The trials of a tune. A log that is not `writable` may be written by another command meanwhile.
+
+    `DamagedError` if it is no log of the tune's trials, or is missing although runs have begun.
+    """
 
     def __init__(self, folder: TuneFolder, tune: Tune, *, writable: bool) -> None:
         from optuna import create_study, load_study
 
         self._tune, self._path = tune, folder.log
         self._study: Study | None = None
+        _check_not_lost(folder)
         if writable:
             _cut_incomplete_line(folder)
         elif not is_file(folder.log):
@@ -143,6 +148,15 @@ class TrialLog:
 
     def _frozen(self) -> list[FrozenTrial]:
         return [] if self._study is None else self._study.get_trials(deepcopy=False)
+
+
+def _check_not_lost(folder: TuneFolder) -> None:
+    """Raise `DamagedError` if runs have begun, each of which was in the log before, and there is no log."""
+    if not is_file(folder.log) and any(map(is_run, folder.runs.path.glob("trial*"))):
+        raise DamagedError(
+            f"{folder.log}: is missing, although trials have begun; restore it, or begin the tune again in "
+            "another folder (--folder)"
+        )
 
 
 class _HeldLock:

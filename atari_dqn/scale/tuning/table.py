@@ -93,7 +93,7 @@ def status_lines(
     yield from ranked_lines(standing, columns)
     yield ""
     for trial in standing.trials:
-        if trial.state == "failed":
+        if trial.state == "failed" and standing.first[trial.number] == trial.number:
             yield f"trial {trial.number} failed: {printable(trial.reason)}"
     yield totals_line(standing)
     yield objective_line(standing)
