@@ -202,6 +202,7 @@ NOISY = ("toggles.noisy=true",)
 NOISY_AND_EPSILON = (
     *NOISY, "track=D", "replay.kind=transitions", "network.memory=none", "exploration.kind=linear",
     "exploration.epsilon_start=1.0", "exploration.epsilon_end=0.5", "env.num_envs=1",
+    "learner.update_period_steps=100",
 )  # fmt: skip
 C51 = ("toggles.distribution=c51",)
 IQN = (

@@ -50,9 +50,16 @@ def verify(directory: Path, *, only: Collection[str] | None = None) -> dict[str,
     """
     manifest = read_manifest(directory)
     names = manifest["files"] if only is None else only
-    _refuse_missing_replay(directory, names)
+    missing = _missing_replay(directory, names)
+    rest = [name for name in names if name not in missing]
     with ThreadPoolExecutor(_READING_THREADS) as pool:
-        list(pool.map(lambda name: _verify_file(directory / name, manifest["files"].get(name)), names))
+        list(pool.map(lambda name: _verify_file(directory / name, manifest["files"].get(name)), rest))
+    if missing:  # and the manifest is that of the other files
+        others = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        raise DamagedError(
+            f"{directory}: its replay is missing: {missing[0]}{others}; "
+            "only a resume and `dqn verify` need it, other commands do without"
+        )
     return manifest
 
 
@@ -126,16 +133,10 @@ def _file_entry(path: Path) -> dict[str, Any]:
     return {"sha256": sha256_of_file(path), "bytes": path.stat().st_size}
 
 
-def _refuse_missing_replay(directory: Path, names: Iterable[str]) -> None:
-    """Raise `DamagedError` if files of the replay are missing, as after removing them to save space."""
+def _missing_replay(directory: Path, names: Iterable[str]) -> list[str]:
+    """Return the files of the replay that are missing, as after removing them to save space."""
     replay = [name for name in names if name.startswith(f"{FOLDER}/")]
-    missing = [name for name in replay if not is_file(directory / name)]
-    if missing:
-        others = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-        raise DamagedError(
-            f"{directory}: its replay is missing: {missing[0]}{others}; "
-            "only a resume and `dqn verify` need it, other commands do without"
-        )
+    return [name for name in replay if not is_file(directory / name)]
 
 
 def _verify_file(path: Path, expected: dict[str, Any] | None) -> None:
