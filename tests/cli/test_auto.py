@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from atari_dqn.cli import main
+from atari_dqn.cli.app import main
 from atari_dqn.machine.cgroup import ControlGroups
 from atari_dqn.machine.hardware import usable_cores
 from atari_dqn.spec.keys import flatten

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from atari_dqn.cli import main
+from atari_dqn.cli.app import main
 
 GOOD = 'track = "A"\ngame = "pong"\nseed = 1\n'
 

@@ -108,7 +108,7 @@ SAID = {
 
 PROGRAM = """
 import contextlib, io, json, sys
-from atari_dqn.cli import main
+from atari_dqn.cli.app import main
 
 def refused(arguments):
     sys.argv = ["dqn", *arguments]

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from atari_dqn.cli import main
+from atari_dqn.cli.app import main
 
 WRONG = {
     "unknown command": (

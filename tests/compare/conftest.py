@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from atari_dqn.cli import main
+from atari_dqn.cli.app import main
 
 
 @pytest.fixture

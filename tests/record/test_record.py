@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from tiny import CPU, run
 
-from atari_dqn.cli import main
+from atari_dqn.cli.app import main
 from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.evaluation.evaluate import evaluate
 from atari_dqn.evaluation.frozen_agent import load_frozen
