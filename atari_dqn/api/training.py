@@ -88,9 +88,9 @@ def start(
 ) -> dict[str, Any]:
     """Choose what is `auto`, check that the run fits, train it and return its summary.
 
-    `make_actors`: makes the actors of a spec that has some, by default in processes of this machine.
+    `path`: a directory to create; callers have refused one that exists. `make_actors`: makes
+    the actors of a spec that has some, by default in processes of this machine.
     """
-    refuse_existing(path)
     hardware = find_hardware(path)
     resolved, choices = resolved_here(resolved, str(device), hardware)
     preflight.check_run_fits(resolved.spec, device, hardware, actors_here=make_actors is local_actors)
