@@ -16,6 +16,9 @@ Trace = dict[str, Any]
 _FLAT = 0.001
 """Values whose range is a smaller share of the largest are drawn as a flat line."""
 
+_PUBLISHED_COLOUR = "#666666"
+_PUBLISHED_DASHES = ("dash", "dashdot", "dot")
+
 _NOTHING_DRAWN = {
     "text": "no values yet",
     "x": 0.5,
@@ -68,17 +71,27 @@ def _widened(traces: Sequence[Trace]) -> dict[str, Any]:
     return {"range": [low - magnitude / 10, high + magnitude / 10]}
 
 
-def line(x: Values, y: Values, *, name: str, index: int = 0, dotted: bool = False) -> Trace:
-    """Build a line with the colour of `index`, and with its dashes unless it is dotted."""
+def line(x: Values, y: Values, *, name: str, index: int = 0) -> Trace:
+    """Build a line with the colour and the dashes of `index`."""
     style = line_style(index)
     dashes = ",".join(f"{length}px" for length in style.dashes) or "solid"
+    return _scatter(x, y, name=name, colour=style.colour, dashes=dashes)
+
+
+def published_line(x: Values, y: Values, *, name: str, index: int = 0) -> Trace:
+    """Build a line of a published curve: grey, with the dashes of `index`, unlike the lines of runs."""
+    dashes = _PUBLISHED_DASHES[index % len(_PUBLISHED_DASHES)]
+    return _scatter(x, y, name=name, colour=_PUBLISHED_COLOUR, dashes=dashes)
+
+
+def _scatter(x: Values, y: Values, *, name: str, colour: str, dashes: str) -> Trace:
     return {
         "type": "scatter",
         "mode": "lines" if len(x) > 1 else "markers",
         "x": x.tolist(),
         "y": y.tolist(),
         "name": escape(name),
-        "line": {"color": style.colour, "width": 1.6, "dash": "dot" if dotted else dashes},
+        "line": {"color": colour, "width": 1.6, "dash": dashes},
     }
 
 

@@ -6,15 +6,18 @@ from atari_dqn.compare.comparison import compare
 from atari_dqn.dashboard.pages.ablations import ladder_figure, ladder_rows, rungs
 from runs import make_run
 
+INCREMENT, OVER = 4, 5
+"""Columns of the table."""
+
 
 def increments(folder: Path, *overrides: str) -> list[str]:
-    """Return the last column of a ladder of two groups, the second with Double DQN and other keys."""
+    """Return the increments of a ladder of two groups, the second with Double DQN and other keys."""
     paths = [
         make_run(folder / f"{place}_{seed}", [score + seed], overrides=[f"seed={seed}", *keys])
         for place, (score, keys) in enumerate([(0.0, ()), (10.0, ("toggles.double=true", *overrides))])
         for seed in (1, 2)
     ]
-    return [row[-1] for row in ladder_rows(rungs(compare(paths, human_table="atari57").results))]
+    return [row[INCREMENT] for row in ladder_rows(rungs(compare(paths, human_table="atari57").results))]
 
 
 def test_step_of_one_protocol_has_its_gain(tmp_path: Path) -> None:
@@ -46,7 +49,7 @@ def test_step_to_other_frames_has_no_gain(tmp_path: Path) -> None:
         for seed in (1, 2)
     ]
     rows = ladder_rows(rungs(compare(paths, human_table="atari57").results))
-    assert rows[1][-1] == "not compared: after 1,000,000 frames, there 500,000"
+    assert rows[1][INCREMENT] == "not compared: after 1,000,000 frames, there 500,000"
 
 
 def test_step_that_adds_to_no_other_has_no_gain(tmp_path: Path) -> None:
@@ -60,7 +63,7 @@ def test_step_that_adds_to_no_other_has_no_gain(tmp_path: Path) -> None:
         )
         for seed in (1, 2)
     ]
-    found = {row[1]: row[-1].partition(" ")[0] for row in rows_of(paths)}
+    found = {row[1]: row[INCREMENT].partition(" ")[0] for row in rows_of(paths)}
     assert found == {"none": "–", "double": "10.0", "dueling": "4.0", "double, dueling": "16.0"}
 
 
@@ -72,7 +75,7 @@ def test_step_of_cut_games_has_no_gain(tmp_path: Path) -> None:
         for seed in (1, 2)
     ]
     rows = ladder_rows(rungs(compare(paths, human_table="atari57").results))
-    assert rows[1][-1] == "not compared: the frame cap cut games"
+    assert rows[1][INCREMENT] == "not compared: the frame cap cut games"
 
 
 def rows_of(paths: list[Path]) -> list[list[str]]:
@@ -92,31 +95,31 @@ def steps(folder: Path, *steps: list[str]) -> list[list[str]]:
 def test_step_is_over_one_that_differs_in_toggles_alone(tmp_path: Path) -> None:
     batch = "learner.batch_size=16"
     rows = steps(tmp_path, [], [batch], ["toggles.double=true"])
-    assert rows[-1][-2].startswith("pong_trackA double=false, batch_size=32")
-    assert rows[-1][-1].partition(" ")[0] == "20.0"
+    assert rows[-1][OVER].startswith("pong_trackA double=false, batch_size=32")
+    assert rows[-1][INCREMENT].partition(" ")[0] == "20.0"
 
 
 def test_step_that_differs_in_another_key_too_says_in_which(tmp_path: Path) -> None:
     rows = steps(tmp_path, [], ["toggles.double=true", "learner.batch_size=16"])
-    assert rows[-1][-2].endswith("; also differs in learner.batch_size")
+    assert rows[-1][OVER].endswith("; also differs in learner.batch_size")
 
 
 def test_step_is_over_one_of_its_protocol(tmp_path: Path) -> None:
     double, dueling, other = "toggles.double=true", "toggles.dueling=true", "evaluation.epsilon=0.01"
     others = ["learner.batch_size=16", "learner.loss=mse"]
     rows = steps(tmp_path, others, [double, other], [double, dueling])
-    assert (rows[-1][1], rows[-1][-1].partition(" ")[0]) == ("double, dueling", "20.0")
+    assert (rows[-1][1], rows[-1][INCREMENT].partition(" ")[0]) == ("double, dueling", "20.0")
 
 
 def test_step_is_over_the_one_with_the_fewest_toggles_less(tmp_path: Path) -> None:
     double, dueling = "toggles.double=true", "toggles.dueling=true"
     rows = steps(tmp_path, [double], [], [double, dueling])
-    assert (rows[-1][1], rows[-1][-1].partition(" ")[0]) == ("double, dueling", "20.0")
+    assert (rows[-1][1], rows[-1][INCREMENT].partition(" ")[0]) == ("double, dueling", "20.0")
 
 
 def test_keys_that_come_with_a_toggle_are_no_other_difference(tmp_path: Path) -> None:
     rows = steps(tmp_path, [], ["toggles.prioritized=true"])
-    assert "also differs" not in rows[-1][-2]
+    assert "also differs" not in rows[-1][OVER]
 
 
 def test_long_labels_are_short_below_their_bars_and_whole_on_them(tmp_path: Path) -> None:

@@ -1,12 +1,18 @@
 import numpy as np
 
-from atari_dqn.dashboard.figures import bars, figure, line
+from atari_dqn.dashboard.figures import bars, figure, line, published_line
 
 
 def test_eighteen_lines_all_look_different() -> None:
     x = np.arange(3.0)
     looks = [line(x, x, name="", index=index)["line"] for index in range(18)]
     assert len({(each["color"], each["dash"]) for each in looks}) == 18
+
+
+def test_published_line_looks_like_no_run() -> None:
+    x = np.arange(3.0)
+    runs = {line(x, x, name="", index=index)["line"]["color"] for index in range(18)}
+    assert published_line(x, x, name="", index=3)["line"]["color"] not in runs
 
 
 def test_values_that_hardly_differ_have_a_range_with_short_labels() -> None:

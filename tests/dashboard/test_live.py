@@ -65,6 +65,17 @@ def test_a_run_in_a_long_evaluation_is_in_progress(tmp_path: Path) -> None:
         assert in_progress([running]) == [running]
 
 
+def test_run_that_has_trained_has_its_final_evaluation_left(tmp_path: Path) -> None:
+    from atari_dqn.dashboard.pages.live import progress_text
+
+    path = make_run(tmp_path / "run", [12.0, 3.0], overrides=["training.total_frames=1_000_000"])
+    with RunDirectory.open(path).locked():
+        (run,) = Library(tmp_path).runs()
+        assert run.status is not None
+        assert (run.status.state, run.status.share) == ("running", 1.0)
+        assert progress_text(run.status).endswith(", then the final evaluation")
+
+
 def test_an_import_is_no_run_in_progress(tmp_path: Path) -> None:
     from atari_dqn.dashboard.pages.live import in_progress
 

@@ -80,3 +80,14 @@ def test_figures_of_a_sweep_are_hidden_while_it_is_unreadable(tmp_path: Path):
             each.text for each in client.elements.values() if isinstance(each, ui.label) and each.visible
         ]
     assert shown == ["mine", "damaged"]
+
+
+def test_sweep_without_a_running_run_has_no_speed(tmp_path: Path):
+    from atari_dqn.dashboard.pages.sweeps import speed_text
+
+    make_sweep(tmp_path / "root", seeds=1)
+    (sweep,) = Library(tmp_path / "root").sweeps().values()
+    assert isinstance(sweep, SweepStatus)
+    assert speed_text(sweep.totals) == ""
+    running = replace(sweep.totals, states={"running": 1}, frames_per_second=2000.0, seconds_left=90.0)
+    assert speed_text(running) == "2k frames/s, 1m 30s left"

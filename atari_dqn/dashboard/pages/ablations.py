@@ -19,7 +19,7 @@ from atari_dqn.dashboard.pages.games import table
 from atari_dqn.formatting import shortened
 from atari_dqn.view.names import distinct_names
 
-_TITLES = ("step", "toggles", "n", "score", "over", "increment")
+_TITLES = ("step", "toggles", "n", "score", "increment", "over")
 _NOTHING = "–"
 _SHOWN_KEYS = 2
 _LABEL_COLUMNS = 24
@@ -96,7 +96,7 @@ def ladder_rows(ladder: list[GroupResult]) -> list[list[str]]:
             ", ".join(_toggles(rung)) or "none",
             str(rung.last.n),
             estimate_text(rung.last.estimates["mean"], rung.last.mark),
-            *_increment(_below(rung, ladder[:place]), rung),
+            *_step(_below(rung, ladder[:place]), rung),
         ]
         for place, rung in enumerate(ladder)
     ]
@@ -124,16 +124,16 @@ def _obstacle(below: GroupResult, above: GroupResult) -> str:
     return "; ".join(obstacles((above.group, above.last), (below.group, below.last)))
 
 
-def _increment(below: GroupResult | None, above: GroupResult) -> tuple[str, str]:
-    """Format the rung that a step is over, and its gain, or why the two scores are not compared."""
+def _step(below: GroupResult | None, above: GroupResult) -> tuple[str, str]:
+    """Format the gain of a step, or why the two scores are not compared, and the rung that it is over."""
     if below is None:
         return _NOTHING, _NOTHING
     others, obstacle = _others(below, above), _obstacle(below, above)
     more = f"; also differs in {shortened(others, _SHOWN_KEYS)}" if others else ""
     over = below.group.method.label + more
     if obstacle:
-        return over, f"not compared: {obstacle}"
-    return over, estimate_text(difference(column(above.last.values), column(below.last.values)))
+        return f"not compared: {obstacle}", over
+    return estimate_text(difference(column(above.last.values), column(below.last.values))), over
 
 
 def _toggles(result: GroupResult) -> list[str]:

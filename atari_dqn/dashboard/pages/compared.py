@@ -13,7 +13,7 @@ from atari_dqn.compare.comparison import Comparison, GroupResult, LeftOut, compa
 from atari_dqn.compare.output.learning_curves import group_curves, published_curves
 from atari_dqn.compare.reference.studies import DEFAULT_HUMAN_TABLE
 from atari_dqn.compare.statistics import Estimate
-from atari_dqn.dashboard.figures import Figure, figure, line, shaded
+from atari_dqn.dashboard.figures import Figure, figure, line, published_line, shaded
 from atari_dqn.dashboard.library import RunEntry
 from atari_dqn.formatting import printable, score
 from atari_dqn.run.tailing.isolation import Unreadable, attempt
@@ -47,7 +47,7 @@ def caveat_list(comparison: Comparison) -> None:
 
 
 def curves_figure(results: Sequence[GroupResult], title: str) -> Figure:
-    """Draw the evaluation curves of groups, and published ones dotted."""
+    """Draw the evaluation curves of groups, and published ones in grey."""
     traces = []
     for index, curve in enumerate(group_curves(results)):
         frames = curve.frames.astype(np.float64)
@@ -57,7 +57,7 @@ def curves_figure(results: Sequence[GroupResult], title: str) -> Figure:
         ]
     for index, published in enumerate(published_curves(results)):
         frames = published.frames.astype(np.float64)
-        traces.append(line(frames, published.mean, name=published.label, index=index + 3, dotted=True))
+        traces.append(published_line(frames, published.mean, name=published.label, index=index))
     return figure(traces, x="emulator frames", y="return of an evaluation", title=title)
 
 

@@ -42,7 +42,7 @@ def table(rows: list[list[str]], titles: tuple[str, ...]) -> ui.table:
     """Create a table of text."""
     columns = [{"name": title, "label": title, "field": title, "align": "left"} for title in titles]
     entries = [dict(zip(titles, row, strict=True)) | {"id": index} for index, row in enumerate(rows)]
-    return ui.table(columns=columns, rows=entries, row_key="id").props("dense flat")
+    return ui.table(columns=columns, rows=entries, row_key="id").props("dense flat wrap-cells")
 
 
 def _row(result: GroupResult) -> list[str]:

@@ -70,7 +70,7 @@ def _card(run: RunEntry) -> None:
             ui.label(f"written {age} ago").classes("opacity-70 text-sm")
             ui.badge(status.state).props(f"color={'green' if status.state == 'running' else 'grey'}")
         ui.linear_progress(status.share, show_value=False)
-        ui.label(_progress(status)).classes("progress-line")
+        ui.label(progress_text(status)).classes("progress-line")
         ui.label(measured_text(status))
         _throughput(status)
         with ui.row().classes("gap-1"):
@@ -83,12 +83,21 @@ def _card(run: RunEntry) -> None:
                 ui.label(f"{count(event.env_frames)}  {kind}: {event.message}").classes("text-sm font-mono")
 
 
-def _progress(status: RunStatus) -> str:
-    left = status.seconds_left
-    ends = "" if math.isnan(left) or status.state != "running" else f", {duration(left)} left"
+def progress_text(status: RunStatus) -> str:
+    """Format the frames so far, the speed and what is left."""
     rate = status.frames_per_second
     speed = "" if math.isnan(rate) else f", {rate:,.0f} frames/s"
-    return f"{status.env_frames:,} of {status.total_frames:,} frames ({status.share:.1%}){speed}{ends}"
+    frames = f"{status.env_frames:,} of {status.total_frames:,} frames ({status.share:.1%})"
+    return f"{frames}{speed}{_left(status)}"
+
+
+def _left(status: RunStatus) -> str:
+    """Say how long a running run has to train; after its last frame, that its final evaluation is left."""
+    if status.state != "running":
+        return ""
+    if status.share == 1.0:
+        return ", then the final evaluation"
+    return "" if math.isnan(status.seconds_left) else f", {duration(status.seconds_left)} left"
 
 
 def measured_text(status: RunStatus) -> str:

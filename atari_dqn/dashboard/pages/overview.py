@@ -30,7 +30,10 @@ def overview_page(library: Library) -> None:
         columns = sortable_columns(_TITLES, _NUMERIC, in_one_line=_IN_ONE_LINE)
         table = ui.table(columns=columns, rows=rows, row_key="run")
         table.props("dense flat wrap-cells").classes("w-full overview")
-        ui.label(f"{MARK}: the frame cap cut games.").classes("text-sm opacity-70")
+        ui.label(
+            f"A track with *: the spec deviates from the track; Config diff says in which keys. "
+            f"{MARK}: the frame cap cut games."
+        ).classes("text-sm opacity-70")
 
         def refresh() -> None:
             table.rows = [row_of(run) for run in library.runs()]

@@ -12,7 +12,7 @@ from atari_dqn.compare.reference.caps import marked_score
 from atari_dqn.dashboard.layout import FAULT, page_layout, sort_keys, sortable_columns
 from atari_dqn.dashboard.library import Library
 from atari_dqn.formatting import count, duration
-from atari_dqn.run.sweep.status import MemberStatus, SweepStatus
+from atari_dqn.run.sweep.status import MemberStatus, SweepStatus, Totals
 from atari_dqn.run.tailing.isolation import Unreadable
 
 _REFRESH_SECONDS = 5.0
@@ -67,12 +67,17 @@ class _Card:
             return
         totals = sweep.totals
         self._states.set_text(", ".join(f"{number} {state}" for state, number in totals.states.items()))
-        self._left.set_text(
-            f"{count(totals.frames_per_second)} frames/s, {duration(totals.seconds_left)} left"
-        )
+        self._left.set_text(speed_text(totals))
         self._progress.set_value(totals.env_frames / max(1, totals.total_frames))
         self._table.rows = [row_of(each) for each in sweep.members]
         self._faults.set_text("\n".join(_failures(sweep)))
+
+
+def speed_text(totals: Totals) -> str:
+    """Format the speed of a sweep and the time that is left; empty while none of its runs is running."""
+    if not totals.states.get("running"):
+        return ""
+    return f"{count(totals.frames_per_second)} frames/s, {duration(totals.seconds_left)} left"
 
 
 def _failures(sweep: SweepStatus) -> Iterator[str]:
