@@ -69,7 +69,7 @@ class Registry(Generic[T]):
             if entry is None:
                 raise
             raise UserError(
-                f"{self.kind} {name!r}: {_described(entry)} cannot be used: {_problem(error)}; "
+                f"{self.kind} {name!r}: {_described(entry)} cannot be used: {_problem(error, entry)}; "
                 f"correct that package, or choose another {self.kind}"
             ) from error
 
@@ -90,12 +90,12 @@ _REMOVE = "rename it in its package, or uninstall that package"
 
 def entry_point_names(group: str) -> tuple[str, ...]:
     """Return the names that other packages add to a group."""
-    return tuple(sorted({entry.name for entry in _entry_points(group)}))
+    return tuple(sorted({entry.name for entry in entry_points_of(group)}))
 
 
 def entry_point(group: str, name: str) -> EntryPoint | None:
     """Find the entry point of a name; None if there is none, `UserError` if there are several."""
-    found = [entry for entry in _entry_points(group) if entry.name == name]
+    found = [entry for entry in entry_points_of(group) if entry.name == name]
     if len(found) > 1:
         raise UserError(
             f"{name!r} is added to {group} by {' and by '.join(map(_described, found))}; {_REMOVE}"
@@ -110,7 +110,7 @@ def package_of(entry: EntryPoint) -> tuple[str, str]:
 
 
 @cache
-def _entry_points(group: str) -> tuple[EntryPoint, ...]:
+def entry_points_of(group: str) -> tuple[EntryPoint, ...]:
     """Find the entry points of a group; this reads the metadata of every installed package."""
     from importlib.metadata import entry_points  # here, as most commands need none
 
@@ -130,12 +130,12 @@ def _imported(entry: EntryPoint) -> object:
     return found
 
 
-def _problem(error: Exception) -> str:
-    """Describe an exception with the line of the other package that raised it, if one did."""
-    frames = traceback.extract_tb(error.__traceback__)
-    own = __file__.removesuffix("registry.py")
-    others = [
-        each for each in frames if not each.filename.startswith(own) and "importlib" not in each.filename
+def _problem(error: Exception, entry: EntryPoint) -> str:
+    """Describe an exception with the last line of the entry point's own package that led to it."""
+    package = entry.value.partition(":")[0].partition(".")[0]
+    places = [
+        f" ({frame.f_code.co_filename}, line {line})"
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if str(frame.f_globals.get("__name__")).partition(".")[0] == package
     ]
-    place = f" ({others[-1].filename}, line {others[-1].lineno})" if others else ""
-    return f"{type(error).__name__}: {error}{place}"
+    return f"{type(error).__name__}: {error}{''.join(places[-1:])}"

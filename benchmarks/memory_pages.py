@@ -85,21 +85,27 @@ def circumstances(rows: pl.DataFrame) -> str:
 
 
 def draw_curves(
-    rows: pl.DataFrame, path: Path, methods: Mapping[str, str], *, marked: tuple[float, ...]
+    rows: pl.DataFrame, path: Path, methods: Mapping[str, str], *, marked: Mapping[str, float]
 ) -> None:
-    """Draw the score of every seed by frames, a color for each method, and a line at each marked score."""
+    """Draw the score of every seed by frames, and a line with its name at each marked score.
+
+    Each method has a color. Later ones have thinner lines, so that equal curves are all visible.
+    """
     figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
     for number, (method, label) in enumerate(methods.items()):
         own = rows.filter(pl.col("method") == method)
+        width = 1.0 + 0.9 * (len(methods) - 1 - number)
         for seed in sorted(own["seed"].unique()):
             curve = own.filter(pl.col("seed") == seed)
             axes.plot(
                 curve["env_frames"] / 1000, curve["mean_return"], color=f"C{number}", marker="o",
-                markersize=3, label=label,
+                linewidth=width, markersize=2 + width, label=label,
             )  # fmt: skip
             label = ""
-    for height in marked:
+    axes.margins(y=0.1)
+    for name, height in marked.items():
         axes.axhline(height, color="0.5", linestyle=":")
+        axes.text(1.01, height, name, transform=axes.get_yaxis_transform(), va="center", fontsize="small")
     axes.set_xlabel("emulator frames (thousands)")
     axes.set_ylabel("score of an evaluation")
     axes.legend(loc="best")

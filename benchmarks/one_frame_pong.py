@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
-from memory_pages import circumstances, draw_curves, make_page, score
+from atari_dqn.compare.statistics import column, difference
+from memory_pages import circumstances, draw_curves, final_scores, make_page, score
 
 import polars as pl
 
@@ -32,9 +33,12 @@ and of the last one, of {games} games:
 
 ![Score by frames: {agents}](one_frame_pong/curves.png)
 
-Without memory both seeds lose almost every point. With it, seed 2 wins; seed 1 learns next to nothing within
-{frames:,} frames, and the norm of its LSTM's state grows throughout training, which indicates saturated
-units, while that of seed 2 stays where it was (`state_norm` of [memory_log.csv](../run_directory.md)):
+**Two seeds of each do not show that memory helps**: the mean with the LSTM is {difference}, by
+Welch's t-test ([decision 89](../decisions/0089-a-difference-is-shown-by-welchs-interval.md)). They show that
+an agent with memory can win. Without memory both seeds lose almost every point. With it, seed 2 wins; seed 1
+learns next to nothing within {frames:,} frames, and the norm of its LSTM's state grows throughout training,
+which indicates saturated units, while that of seed 2 stays where it was (`state_norm` of
+[memory_log.csv](../run_directory.md)):
 
 {norms}
 
@@ -49,7 +53,7 @@ and resumed once. Made by `dqn sweep one_frame_pong` and
 
 
 def main() -> None:
-    draw = partial(draw_curves, methods=METHODS, marked=(BEST, WORST))
+    draw = partial(draw_curves, methods=METHODS, marked={"best": BEST, "worst": WORST})
     make_page(str(__doc__), "one_frame_pong", "pong", page, draw)
 
 
@@ -61,9 +65,19 @@ def page(rows: pl.DataFrame) -> str:
         frames=round(final["env_frames"].to_numpy().max(), -5),
         table=table(rows, "mean_return", METHODS, 1),
         norms=table(rows.filter(pl.col("method") == "lstm"), "state_norm", {"lstm": "norm of the state"}, 1),
+        difference=more_with_memory(rows),
         agents=", ".join(METHODS.values()),
         circumstances=circumstances(rows),
     )
+
+
+def more_with_memory(rows: pl.DataFrame) -> str:
+    """Format the difference of the mean final scores of both agents, with its 95 % interval."""
+    lstm, without = (column(list(final_scores(rows, method).values())) for method in METHODS)
+    found = difference(lstm, without)
+    assert found.interval, "each agent has two seeds"
+    low, high = score(found.interval.low, 0), score(found.interval.high, 0)
+    return f"{score(found.value, 1)} higher [{low}, {high}]"
 
 
 def table(rows: pl.DataFrame, column: str, labels: Mapping[str, str], digits: int) -> str:

@@ -69,8 +69,8 @@ def atari(game: str, frames: int) -> Part:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Learned:
-    """What one run arrived at."""
+class RunResult:
+    """The score, the time and the deviations of gradients of one run."""
 
     score: float
     seconds: float
@@ -78,12 +78,12 @@ class Learned:
     """Of each precision, a number for each minibatch; empty of a run that is not in fp32."""
 
 
-def learned(part: Part, options: argparse.Namespace) -> dict[str, list[Learned]]:
+def learn_all(part: Part, options: argparse.Namespace) -> dict[str, list[RunResult]]:
     """Return each precision's runs, in the order of their seeds."""
     cases = [(seed, precision) for seed in range(1, options.seeds + 1) for precision in PRECISIONS]
-    rows: dict[str, list[Learned]] = {precision: [] for precision in PRECISIONS}
+    rows: dict[str, list[RunResult]] = {precision: [] for precision in PRECISIONS}
     with ProcessPoolExecutor(options.at_once, mp_context=get_context("spawn")) as pool:
-        runs = [pool.submit(kept, options.keep, part, *case, options.minibatches) for case in cases]
+        runs = [pool.submit(load_or_learn, options.keep, part, *case, options.minibatches) for case in cases]
         for (seed, precision), run in zip(cases, runs, strict=True):
             rows[precision].append(run.result())
             score, seconds = rows[precision][-1].score, rows[precision][-1].seconds
@@ -91,7 +91,7 @@ def learned(part: Part, options: argparse.Namespace) -> dict[str, list[Learned]]
     return rows
 
 
-def kept(folder: Path, part: Part, seed: int, precision: str, minibatches: int) -> Learned:
+def load_or_learn(folder: Path, part: Part, seed: int, precision: str, minibatches: int) -> RunResult:
     """Return a run that `folder` has, or train it and keep it there."""
     file = folder / f"seed{seed}_{precision}.json"
     settings = {"overrides": list(part.overrides), "minibatches": minibatches}
@@ -99,14 +99,14 @@ def kept(folder: Path, part: Part, seed: int, precision: str, minibatches: int) 
         found = json.loads(file.read_text())
         if found["settings"] != settings:
             raise SystemExit(f"{file}: has other settings; name another folder with --keep")
-        return Learned(**found["run"])
+        return RunResult(**found["run"])
     run = learn(part, seed, precision, minibatches)
     folder.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps({"settings": settings, "run": asdict(run)}) + "\n")
     return run
 
 
-def learn(part: Part, seed: int, precision: str, minibatches: int) -> Learned:
+def learn(part: Part, seed: int, precision: str, minibatches: int) -> RunResult:
     """Train one run and score it."""
     overrides = [
         *part.overrides,
@@ -124,7 +124,7 @@ def learn(part: Part, seed: int, precision: str, minibatches: int) -> Learned:
         seconds = time.process_time() - began
         games = evaluate(training.learner.online, spec, episodes=part.games)
         found = deviations(training, spec, minibatches) if precision == "fp32" else {}
-    return Learned(score=EvaluationScore.of(games).mean_return, seconds=seconds, deviations=found)
+    return RunResult(score=EvaluationScore.of(games).mean_return, seconds=seconds, deviations=found)
 
 
 def deviations(training: Training, spec: Spec, minibatches: int) -> dict[str, list[float]]:
@@ -143,7 +143,7 @@ def deviations(training: Training, spec: Spec, minibatches: int) -> dict[str, li
 def gradient(training: Training, spec: Spec, batch: Minibatch, precision: Precision | None) -> Tensor:
     """Return the gradient of a run's loss over a minibatch, of all weights; computed in float64 for None."""
     online, target = (
-        copied(network, training, spec, precision)
+        copy_network(network, training, spec, precision)
         for network in (training.learner.online, training.learner.target)
     )
     with torch.no_grad():
@@ -156,7 +156,7 @@ def gradient(training: Training, spec: Spec, batch: Minibatch, precision: Precis
     return torch.cat([each.double().flatten() for each in gradients])
 
 
-def copied(network: QNetwork, training: Training, spec: Spec, precision: Precision | None) -> QNetwork:
+def copy_network(network: QNetwork, training: Training, spec: Spec, precision: Precision | None) -> QNetwork:
     """Return a network with the same weights: as a run computes it in a precision, in float64 for None."""
     of_precision = replace(spec, learner=replace(spec.learner, precision=precision or "fp32"))
     backend = Plain() if precision is None else None  # our kernels have no float64
@@ -172,7 +172,7 @@ def q_values(network: QNetwork, frames: Frames) -> Tensor:
     return network.value(network.head(network.torso(frames.double()))).q_values()
 
 
-def report(part: Part, rows: dict[str, list[Learned]], options: argparse.Namespace) -> dict[str, object]:
+def report(part: Part, rows: dict[str, list[RunResult]], options: argparse.Namespace) -> dict[str, object]:
     """Return settings, every run's figures, and what they add up to."""
     scores = {name: np.array([[run.score] for run in found]) for name, found in rows.items()}
     apart = difference(scores["bf16"], scores["fp32"])
@@ -213,7 +213,7 @@ def main() -> None:
     if options.seeds < 2:
         parser.error("--seeds: the interval of a difference takes two or more")
     part = TOY if options.part == "toy" else atari(options.game, options.frames)
-    made = report(part, learned(part, options), options)
+    made = report(part, learn_all(part, options), options)
     options.out.write_text(json.dumps(made, indent=2) + "\n")
     print(json.dumps(made["summary"], indent=2))
 

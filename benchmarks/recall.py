@@ -43,13 +43,16 @@ of one seed play the same games: those that always answer with one side have equ
 
 ![Score by frames: {agents}](recall/curves.png)
 
+**Not shown:** more dark steps than ten; other games that need memory; what memory costs in time
+([costs of the agents](../algorithms.md#what-an-agent-costs)).
+
 {circumstances}. Made by `dqn sweep recall` and
 `python benchmarks/recall.py outputs/recall` from [evaluations.csv](recall/evaluations.csv).
 """
 
 
 def main() -> None:
-    draw = partial(draw_curves, methods=METHODS, marked=(BEST, CHANCE))
+    draw = partial(draw_curves, methods=METHODS, marked={"best": BEST, "best mean\nwithout memory": CHANCE})
     make_page(str(__doc__), "recall", "recall", page, draw)
 
 

@@ -26,8 +26,9 @@ from hardware import circumstances
 import psutil
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from atari_dqn.cli.tables import PIPE_COLUMNS
 from atari_dqn.run.sweep.status import SweepStatus
-from atari_dqn.view.sweep_text import PIPE_COLUMNS, status_lines
+from atari_dqn.view.sweep_text import status_lines
 
 from sweeping import PATIENCE_SECONDS, trainings
 

@@ -8,7 +8,7 @@ import pytest
 from matplotlib.figure import Figure
 
 sys.path.append(str(Path(__file__).parents[1] / "docs/results"))
-from keep_atari100k import COLUMNS, STUDENT_T, inside, legend_entries, panel, student
+from keep_atari100k import COLUMNS, INTERVAL_LABEL, STUDENT_T, inside, legend_entries, panel, student
 
 
 def test_students_interval_is_the_mean_and_t_standard_errors_to_each_side():
@@ -61,4 +61,10 @@ def test_legend_has_the_interval_where_the_first_has_a_single_seed(rows_of_panel
     for axes, rows in zip(panels, rows_of_panels, strict=True):
         panel(axes, "pong", rows)
     ours = [label for label in legend_entries(panels) if label.startswith("ours")]
-    assert sorted(ours) == ["ours: 95 %, Student's t", "ours: a seed", "ours: mean"]
+    assert sorted(ours) == [INTERVAL_LABEL, "ours: a seed", "ours: mean"]
+
+
+def test_a_wide_interval_does_not_squeeze_seeds_and_published_scores():
+    axes = Figure().subplots()
+    panel(axes, "pong", [row(1.0, 11.0)])  # 6 ± 63.5; published: 5
+    assert axes.get_ylim() == pytest.approx((0.0, 12.0))

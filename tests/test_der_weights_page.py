@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 sys.path.append(str(Path(__file__).parents[1] / "docs/results"))
-from keep_der_weights import KEPT, PAGE, RESULTS, forms_of, means, page, table
+from keep_der_weights import KEPT, PAGE, RESULTS, Form, answer, forms_of, means, page, table
 
 RUNS = pl.DataFrame(
     {
@@ -48,6 +48,18 @@ def test_row_has_the_mean_weight_of_its_seeds() -> None:
 def test_difference_is_the_minibatchs_less_the_replays() -> None:
     forms = forms_of(RUNS, EVALUATIONS)["road_runner"]
     assert "the minibatch's less the replay's 8,000; published 9,600" in means("road_runner", forms)
+
+
+@pytest.mark.parametrize(
+    ("minibatch", "said"), [((11.0, 12.0), "pong"), ((1.0, 20.0), "neither game")], ids=["apart", "wide"]
+)
+def test_answer_names_the_games_with_a_difference(minibatch: tuple[float, ...], said: str) -> None:
+    scores = {"replay": (1.0, 2.0), "minibatch": minibatch}
+    forms = {
+        form: Form(seeds=(1, 2), scores=each, frame_caps=(0, 0), mean_weight=0.5)
+        for form, each in scores.items()
+    }
+    assert answer({"pong": forms}) == f"**A difference is shown on {said}.**"
 
 
 @pytest.mark.skipif(not (RESULTS / KEPT / "runs.csv").exists(), reason="no run is kept yet")

@@ -7,7 +7,19 @@ import polars as pl
 import pytest
 
 sys.path.append(str(Path(__file__).parents[1] / "docs/results"))
-from keep_ladder import KEPT, PAGE, RESULTS, Step, method_of, page, steps_of, summary, table
+from gather import processors
+from keep_ladder import (
+    KEPT,
+    PAGE,
+    RESULTS,
+    Step,
+    false_finds,
+    method_of,
+    page,
+    steps_of,
+    summary,
+    table,
+)
 
 SCORES = {
     "1_dqn": [-20.0, -19.0, -21.0],
@@ -71,8 +83,19 @@ def test_step_after_one_without_a_run_is_shown_without_an_increment() -> None:
 
 def test_summary_names_the_steps_without_a_run() -> None:
     assert summary("pong", ladder(3)).endswith(
-        " No finished run: + 5-step returns, + C51, + noisy layers, without ε."
+        " No finished run: + 5-step returns, + C51, + noisy layers instead of ε."
     )
+
+
+def test_share_of_false_finds_is_that_of_one_or_more_of_all_intervals() -> None:
+    # 1 − 0.975^12 and 1 − 0.95^12
+    assert false_finds(12) == "26 to 46 %"
+
+
+def test_processors_of_several_kinds_are_named_with_their_runs() -> None:
+    runs = pl.DataFrame({"cpu_model": ["EPYC"] * 3, "cpu_flags": ["avx2", "avx2 avx512f", "avx2"]})
+    assert processors(runs) == "EPYC (avx2, 2 runs) and EPYC (avx512f, 1 runs)"
+    assert processors(runs.head(1)) == "EPYC (avx2)"
 
 
 def test_a_seed_counts_once_though_its_run_was_continued() -> None:

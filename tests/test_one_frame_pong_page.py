@@ -8,7 +8,7 @@ import pytest
 
 sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
 from memory_pages import RESULTS, final_scores
-from one_frame_pong import WORST, page
+from one_frame_pong import WORST, more_with_memory, page
 
 
 @pytest.fixture(scope="module")
@@ -22,6 +22,19 @@ def norms(rows: pl.DataFrame, seed: int) -> list[float]:
 
 def test_page_is_what_the_table_makes(kept: pl.DataFrame) -> None:
     assert (RESULTS / "one_frame_pong.md").read_text(encoding="utf-8") == page(kept)
+
+
+def test_difference_with_memory_is_that_of_the_means_of_final_scores() -> None:
+    rows = pl.DataFrame(
+        {
+            "method": ["lstm", "lstm", "dqn_1_frame", "dqn_1_frame"],
+            "seed": [1, 2, 1, 2],
+            "eval_type": ["final"] * 4,
+            "mean_return": [1.0, 3.0, -1.0, 1.0],
+        }
+    )
+    # 2 ± 4.303 · √2 with two degrees of freedom
+    assert more_with_memory(rows) == "2.0 higher [−4, 8]"
 
 
 def test_without_memory_almost_every_point_is_lost(kept: pl.DataFrame) -> None:

@@ -134,12 +134,44 @@ def test_network_of_another_version_that_does_not_fit_is_not_called_damage(
     assert "start a new run" not in done.err
 
 
+@pytest.mark.parametrize(
+    "words", [("resume", "--frames", "100"), ("eval", "--episodes", "1")], ids=lambda words: words[0]
+)
+def test_package_of_a_run_that_is_not_installed_is_named(
+    command_server: CommandServer, trained: Path, words: tuple[str, ...]
+) -> None:
+    done = command_server.run(words[0], trained, *words[1:])
+    assert done.code == 2
+    assert "the run began with other-agents 1.0, which is not installed" in done.err
+
+
+def test_wrong_name_is_answered_with_the_names_that_packages_add(dqn: Callable[..., Finished]) -> None:
+    refused = dqn("spec", "check", TINY_CATCH, "--set", "network.kind=narow")
+    assert '"impala", "narrow", or a name that an installed package adds' in refused.err
+
+
+def test_resume_with_other_code_of_the_same_version_says_that_it_may_differ(
+    command_server: CommandServer, mine: Path, tmp_path: Path
+) -> None:
+    changed = install(tmp_path / "changed", module=MODULE.replace(".log()", ".log() * 2"))
+    done = command_server.run("resume", mine, "--frames", "100", "--plain", path=[str(changed)])
+    assert done.code == 0, done.err
+    assert "may differ from an uninterrupted one: code of other-agents " in done.output
+
+
+def test_resume_with_the_same_package_is_exact(dqn: Callable[..., Finished], mine: Path) -> None:
+    done = dqn("resume", mine, "--frames", "100", "--plain")
+    assert done.code == 0, done.err
+    assert "may differ" not in done.output
+
+
 FAULTY = {
     "import": ("import no_such_module", "No module named 'no_such_module' ({module}, line 1)"),
     "attribute": ("", "has no attribute 'NarrowTorso'"),
     "object": ("NarrowTorso = 3", "found int, expected a function or a class"),
     "result": ("def NarrowTorso(**settings): return 3", "found int, expected a Torso"),
     "arguments": ("def NarrowTorso(size): pass", "got an unexpected keyword argument"),
+    "call": ("import torch\ndef NarrowTorso(**settings): torch.nn.Linear('a', 1)", "({module}, line 2);"),
 }
 """A fault: the module, and what the message says of it."""
 

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 sys.path.append(str(Path(__file__).parents[1] / "docs/results"))
-from keep_track_a import KEPT, PAGE, RESULTS, keep, kept_runs, page, score_at, verdict_of
+from keep_track_a import KEPT, PAGE, RESULTS, Score, keep, kept_runs, page, score_at, verdict_of
 
 from atari_dqn.compare.reference.studies import Figure
 
@@ -21,18 +21,28 @@ FIGURE = Figure(
     [(6.0, "6.0, inside"), (6.1, "6.1, above"), (0.0, "0.0, inside"), (-0.1, "−0.1, **below**"), (None, "–")],
 )
 def test_score_is_inside_the_published_range_widened_by_its_width(score: float | None, cell: str) -> None:
-    assert verdict_of(score, FIGURE) == cell
+    assert verdict_of(None if score is None else Score(mean=score, is_cut=False), FIGURE) == cell
+
+
+def test_score_of_cut_games_has_no_verdict() -> None:
+    rows = pl.DataFrame({"env_frames": [1_000_400], "mean_return": [3.0], "frame_caps": [1]})
+    assert verdict_of(score_at(rows, 1), FIGURE) == "3.0†"
 
 
 def test_score_below_ten_million_frames_is_that_of_one_evaluation() -> None:
-    rows = pl.DataFrame({"env_frames": [1_000_400, 2_000_400], "mean_return": [1.0, 2.0]})
-    assert [score_at(rows, millions) for millions in (1, 2, 5)] == [1.0, 2.0, None]
+    rows = pl.DataFrame(
+        {"env_frames": [1_000_400, 2_000_400], "mean_return": [1.0, 2.0], "frame_caps": [0, 0]}
+    )
+    first, second, fifth = (score_at(rows, millions) for millions in (1, 2, 5))
+    assert (first, second, fifth) == (Score(mean=1.0, is_cut=False), Score(mean=2.0, is_cut=False), None)
 
 
 def test_score_at_ten_million_frames_is_a_mean_of_evaluations_as_the_published_one() -> None:
     frames = [7_000_000, 8_000_000, 9_000_000, 10_000_000]
-    rows = pl.DataFrame({"env_frames": frames, "mean_return": [100.0, 1.0, 2.0, 6.0]})
-    assert score_at(rows, 10) == 3.0
+    rows = pl.DataFrame(
+        {"env_frames": frames, "mean_return": [100.0, 1.0, 2.0, 6.0], "frame_caps": [1, 0, 0, 0]}
+    )
+    assert score_at(rows, 10) == Score(mean=3.0, is_cut=False)
     assert score_at(rows.head(3), 10) is None
 
 

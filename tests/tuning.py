@@ -66,6 +66,9 @@ class FakeWorkers:
                 del self._members[name]
         return ended
 
+    def raise_error(self) -> None:
+        pass
+
     def _advance(self, member: Member) -> Outcome | None:
         """Write the next row of a member."""
         if member.name in self.failures:

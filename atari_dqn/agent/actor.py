@@ -60,7 +60,8 @@ class Actor:
         """Writes `actions` for `begin`: `compute_greedy`, or a replay of its operations."""
         self.greedy_counts = np.zeros(num_actions, dtype=np.int64)
         """Number of times that each action was greedy, over the steps that computed q-values."""
-        self.memory: Tensor | None = None  # the recurrent states, of an actor with memory
+        self.memory: Tensor | None = None
+        """The recurrent states before the newest frames; None without memory."""
         self._explores, self._random = np.zeros(envs, dtype=np.bool_), np.zeros(envs, dtype=np.int64)
 
     def observe(self, step: StepBatch) -> None:

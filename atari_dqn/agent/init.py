@@ -1,4 +1,7 @@
-"""Initialize weights; gain √2 before a ReLU, else 1. `streams`: layers stored as one, 2 in a dueling head."""
+"""Initial weights. The gain is √2 where layers have a ReLU (`QNetwork.encoder_parts`), otherwise 1.
+
+`streams`: how many layers are stored as one, 2 for the hidden layers of a dueling head (`Torso`), else 1.
+"""
 
 from __future__ import annotations
 

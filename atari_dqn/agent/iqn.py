@@ -69,10 +69,10 @@ class ImplicitQuantileNetwork(QNetwork):
 
     def features_at(self, frames: Frames, fractions: Float[Tensor, "B N"]) -> Float[Tensor, "BN D"]:
         """Compute the hidden units at the given fractions."""
-        waves = (fractions.flatten()[:, None] * self.frequencies).cos()
+        cosines = (fractions.flatten()[:, None] * self.frequencies).cos()
         with self.torso_precision(frames):
             encoded = self.torso.encode(frames)
-            embedded = F.relu(self.embedding(waves)).view(*fractions.shape, -1)
+            embedded = F.relu(self.embedding(cosines)).view(*fractions.shape, -1)
             return self.torso.hidden_units((encoded[:, None] * embedded).flatten(0, 1)).float()
 
     def _quantiles(self, frames: Frames, fractions: Float[Tensor, "B N"]) -> Quantiles:

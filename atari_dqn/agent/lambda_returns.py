@@ -29,11 +29,11 @@ def lambda_returns(
     return, or q′ where there is no next step: after the last step, and at the last frame of an episode, whose
     row is not a step.
     """
-    returns, following = torch.empty_like(r_t), max_q[-1]
-    for row in reversed(range(len(r_t))):
-        mixed = (1 - trace_decay) * max_q[row + 1] + trace_decay * following
-        following = torch.where(is_step[row], r_t[row] + discount_t[row] * mixed, max_q[row])
-        returns[row] = following
+    returns, g = torch.empty_like(r_t), max_q[-1]
+    for t in reversed(range(len(r_t))):
+        mixed = (1 - trace_decay) * max_q[t + 1] + trace_decay * g
+        g = torch.where(is_step[t], r_t[t] + discount_t[t] * mixed, max_q[t])
+        returns[t] = g
     return returns
 
 

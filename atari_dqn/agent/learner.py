@@ -31,10 +31,6 @@ class Update:
     """The new priorities of the transitions, not below 0."""
 
 
-def nothing() -> None:
-    """Do nothing after a gradient step."""
-
-
 class Learner:
     """Trains the online network toward targets of the target network.
 
@@ -63,7 +59,7 @@ class Learner:
         augment: Augment = not_augmented,
         target_rate: float = 1.0,
         upkeep: Sequence[Upkeep] = (),
-        after_step: Callable[[], None] = nothing,
+        after_step: Callable[[], None] = lambda: None,
     ) -> None:
         self.online, self.target, self.optimizer, self.loss = online, target, optimizer, loss
         self.generator, self._augment, self._after_step = generator, augment, after_step

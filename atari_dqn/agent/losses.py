@@ -79,17 +79,17 @@ class TDLoss:
         with torch.no_grad():
             bootstrap = self.target_rule(batch, online, target, rng, self.num_target_quantiles)
         predicted = online.distribution(batch.s_tm1, rng, num_quantiles=self.num_quantiles)
-        error = self.distribution_loss(predicted, batch.a_tm1, bootstrap)
-        loss = error.loss * batch.weight
+        terms = self.distribution_loss(predicted, batch.a_tm1, bootstrap)
+        loss = terms.loss * batch.weight
         with torch.no_grad():
             q_tm1 = predicted.q_values()
             metrics = {
                 "loss": loss.detach(),
                 "mean_q": rules.gather_q(q_tm1, batch.a_tm1),
                 "max_q": q_tm1.amax(dim=1),
-                "mean_abs_td_error": error.td_error.detach().abs(),
+                "mean_abs_td_error": terms.td_error.detach().abs(),
             }
-        return LossOutput(loss=loss, priorities=error.priority.detach(), metrics=metrics)
+        return LossOutput(loss=loss, priorities=terms.priority.detach(), metrics=metrics)
 
 
 @dataclass(frozen=True, slots=True)

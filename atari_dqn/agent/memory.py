@@ -21,7 +21,8 @@ from atari_dqn.minibatch import NO_ACTION
 
 _FORGET_BIAS = 1.0
 """Initial bias of an LSTM's forget gate. Gers et al. (2000); Jozefowicz et al. (2015); Sonnet and Haiku."""
-_LARGEST_SIGMAS = 2.0
+_TRUNCATION_SIGMAS = 2.0
+"""Largest initial weight in standard deviations, as Sonnet and Haiku."""
 
 
 class Memory(nn.Module, ABC):
@@ -47,7 +48,7 @@ class Memory(nn.Module, ABC):
         These are the initial weights of Sonnet's and Haiku's LSTM, on which R2D2 and Acme are built.
         """
         std = 1 / math.sqrt(self.layer.input_size + self.layer.hidden_size)
-        edge = _LARGEST_SIGMAS * std
+        edge = _TRUNCATION_SIGMAS * std
         for name, parameter in self.layer.named_parameters():
             drawn = torch.zeros(parameter.shape)
             if name.startswith("weight"):

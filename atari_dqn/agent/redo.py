@@ -5,7 +5,8 @@ minibatch, divided by the mean over the units of its layer; it is dormant if the
 
     incoming weights   w ← w′, initial weights       outgoing weights   w ← 0
 
-so that recycling a unit that was 0 changes no output. B batch, S stacked frames, H×W one frame, U units.
+so that recycling a unit that was 0 changes no output. docs/deviations.md has the differences from the
+authors' code (L11, L12). B batch, S stacked frames, H×W one frame, U units.
 """
 
 from __future__ import annotations

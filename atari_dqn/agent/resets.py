@@ -37,12 +37,12 @@ class Resets:
     """The online network and the target network by name; one of them if both are the same object."""
     optimizer: Optimizer
     fresh: Callable[[int, str], QNetwork]
-    """Makes a network with the initial weights of the reset of a number, for the network of a name."""
+    """Makes a network with fresh weights, from the number of the reset and the name of the network."""
 
     def updates_until(self, updates: int) -> int:
         """Compute how many updates, after `updates` of them, are made before the next reset."""
-        following = self._last_reset(updates) + self.period_updates
-        return following - updates if following <= self.last_updates else sys.maxsize
+        next_reset = self._last_reset(updates) + self.period_updates
+        return next_reset - updates if next_reset <= self.last_updates else sys.maxsize
 
     def after(self, updates: int) -> None:
         """Reset if a reset is due after `updates` updates."""
@@ -77,5 +77,5 @@ def last_reset(updates: int, *, period_updates: int, last_updates: int) -> int:
 
 
 def is_of_encoder(name: str) -> bool:
-    """Return whether the weight of this name is one that a reset keeps in part."""
+    """Return whether the weight of this name belongs to the encoder, which a reset keeps in part."""
     return name.startswith(("torso.", "transition.")) and not name.startswith("torso.hidden.")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 import torch
-from jaxtyping import Float, UInt8
+from jaxtyping import Float, Int64, UInt8
 from torch import Tensor
 
 from atari_dqn.agent.memory import RecurrentQNetwork, stacks_of
@@ -45,26 +45,15 @@ class UnrollMemory:
         self, network: RecurrentQNetwork, batch: SequenceBatch
     ) -> tuple[Float[Tensor, "B K U"], Float[Tensor, "B R"]]:
         """Compute the memory's outputs for each frame, and the state after the last one."""
-        first = burn_in_of(batch)
-        return network.remember(
-            batch.frames[:, first:],
-            batch.last_action[:, first:],
-            batch.last_reward[:, first:],
-            self.burned_in(network, batch),
-        )
+        inputs = inputs_of(batch, burn_in_of(batch), batch.last_action.shape[1])
+        return network.remember(*inputs, self.burned_in(network, batch))
 
     @torch.no_grad()
     def burned_in(self, network: RecurrentQNetwork, batch: SequenceBatch) -> Float[Tensor, "B R"]:
         """Compute the state before the first step: after the burn-in, or zero at an episode's start."""
-        length, state = burn_in_of(batch), batch.state
-        if length:
-            more = batch.frames.shape[1] - batch.last_action.shape[1]
-            _, state = network.remember(
-                batch.frames[:, : length + more],
-                batch.last_action[:, :length],
-                batch.last_reward[:, :length],
-                state,
-            )
+        burn_in, state = burn_in_of(batch), batch.state
+        if burn_in:
+            _, state = network.remember(*inputs_of(batch, 0, burn_in), state)
         return state.masked_fill(batch.is_first[:, None], 0.0)
 
 
@@ -85,6 +74,22 @@ class EachStack:
 def burn_in_of(batch: SequenceBatch) -> int:
     """Return the number of frames before the first step."""
     return batch.last_action.shape[1] - batch.mask.shape[1] - 1
+
+
+def inputs_of(
+    batch: SequenceBatch, begin: int, end: int
+) -> tuple[UInt8[Tensor, "B F H W"], Int64[Tensor, "B L"], Float[Tensor, "B L"]]:
+    """Select frames, last actions and last rewards of the positions from `begin` to `end` − 1.
+
+    Positions count from the first frame of the burn-in. The stack of the first one has S − 1 older frames,
+    which are selected with it: F = L + S − 1 for L positions.
+    """
+    older = batch.frames.shape[1] - batch.last_action.shape[1]  # S − 1
+    return (
+        batch.frames[:, begin : end + older],
+        batch.last_action[:, begin:end],
+        batch.last_reward[:, begin:end],
+    )
 
 
 def _stacks(batch: SequenceBatch) -> UInt8[Tensor, "N S H W"]:

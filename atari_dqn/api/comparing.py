@@ -25,8 +25,8 @@ def compare(
 ) -> Comparison:
     """Compare runs, folders of runs or archives, as `dqn compare` does.
 
-    `runs`: one or several; a folder stands for the runs below it, those of sweeps too. Runs that differ in
-    their seed alone are one group. `at_frames`: compare at this frame instead of the final scores.
+    `runs`: one or several; a folder stands for the runs and archives below it, those of sweeps too. Runs that
+    differ in their seed alone are one group. `at_frames`: compare at this frame instead of the final scores.
     `to_score`: the score whose time is measured. Without `strict`, runs that cannot be read, and tunes, are
     left out, and the result names them; with it, their error is raised. `UserError` for no runs, for a path
     that does not exist, for `at_frames` below 1, and for a `human_table` other than `atari57` and
@@ -42,7 +42,7 @@ def compare(
         raise UserError(f"human table: found {human_table!r}, expected {' or '.join(HUMAN_TABLES)}{hint}")
     check_count("at_frames", at_frames)
     check_finite("to_score", to_score)
-    paths = expand_run_paths(_paths_of(runs))
+    paths = expand_run_paths(_paths_of(runs), archives=True)
     compare_runs = compare_all if strict else compare_readable
     return compare_runs(paths, at_frames=at_frames, to_score=to_score, human_table=human_table)
 

@@ -131,6 +131,7 @@ def _torso_and_head(spec: Spec, info: GameInfo, size: int) -> tuple[Torso, Head]
 def _head_type(spec: Spec) -> type[Head]:
     if not spec.toggles.dueling:
         return LinearHead
+    # Dopamine's dueling network has one hidden layer for both streams; a spec of `dopamine` lacks the key
     is_shared = spec.network.shared_hidden or spec.network.kind == "dopamine"
     return SharedDuelingHead if is_shared else DuelingHead
 

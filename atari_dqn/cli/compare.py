@@ -31,7 +31,7 @@ RunPaths = Annotated[
     list[Path],
     typer.Argument(
         metavar="RUN_DIR...",
-        help="Runs, folders of runs, or archives; those that differ in their seed alone are one group.",
+        help="Runs, archives, or folders of them; those that differ in their seed alone are one group.",
     ),
 ]
 StrictOption = Annotated[

@@ -23,7 +23,7 @@ from atari_dqn.cli.options import (
 )
 from atari_dqn.envs.processes import interrupts_blocked
 from atari_dqn.errors import InfrastructureError, InterruptedRunError
-from atari_dqn.formatting import count, percentage, wrapped
+from atari_dqn.formatting import count, percentage, plural, wrapped
 from atari_dqn.machine.devices import check_device_name, resolve_device
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ def _score(
 
 def _games(kept: EvaluationProgress) -> str:
     num_games = len(kept.finished)
-    return f"{num_games} finished game{'s' * (num_games != 1)}"
+    return plural(num_games, "finished game")
 
 
 def _interrupted(signal_number: int, kept: EvaluationProgress | None) -> InterruptedRunError:

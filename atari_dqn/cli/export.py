@@ -65,6 +65,7 @@ def export(
     with interrupts_blocked():
         import torch
 
+        from atari_dqn.evaluation.export import newest_video
         from atari_dqn.evaluation.frozen_agent import load_frozen
         from atari_dqn.evaluation.onnx_model import require_onnx
 
@@ -73,14 +74,15 @@ def export(
     if push is not None:
         _check_push(push, hub)
     agent = load_frozen(path, torch.device("cpu"))
+    video = newest_video(agent)
     if web is not None:  # first, because it needs a recording
         _write_web(agent, web)
     if archive is not None:
-        _write_archive(agent, archive)
+        _write_archive(agent, video, archive)
     if onnx is not None:
         _write_onnx(agent, onnx)
     if hub is not None:
-        _write_hub(agent, hub)
+        _write_hub(agent, video, hub)
         if push is not None:
             _push(hub, push)
 
@@ -100,14 +102,14 @@ def _archive_path(path: Path, output: Path | None) -> Path:
     return output
 
 
-def _write_archive(agent: FrozenAgent, path: Path) -> None:
+def _write_archive(agent: FrozenAgent, video: Path | None, path: Path) -> None:
     from atari_dqn.evaluation.export import archive_of
     from atari_dqn.run.archive.archive import write_archive
 
-    archive = archive_of(agent)
+    archive = archive_of(agent, video)
     write_archive(path, archive.agent, archive.parts)
     size = _size(path)
-    typer.echo(f"{path} ({agent.spec.game}, {count(agent.env_frames)} frames, {size}){_left_out(agent)}")
+    typer.echo(f"{path} ({agent.spec.game}, {count(agent.env_frames)} frames, {size}){_left_out(video)}")
 
 
 def _write_onnx(agent: FrozenAgent, path: Path) -> None:
@@ -122,22 +124,21 @@ def _write_onnx(agent: FrozenAgent, path: Path) -> None:
     typer.echo(f"{path} ({_size(path)}): {check}")
 
 
-def _write_hub(agent: FrozenAgent, folder: Path) -> None:
+def _write_hub(agent: FrozenAgent, video: Path | None, folder: Path) -> None:
     from atari_dqn.evaluation.export import archive_of
     from atari_dqn.run.archive.hub import write_hub_folder
     from atari_dqn.run.recorded_scores import scores_of
 
-    has_video = write_hub_folder(folder, archive_of(agent), scores_of(agent.source))
+    has_video = write_hub_folder(folder, archive_of(agent, video), scores_of(agent.source))
     missing = "" if has_video else "; there is no video of these weights: `dqn record` makes one"
-    typer.echo(f"{folder}: README.md, results.json, spec.toml, agent.dqn{_left_out(agent) or missing}")
+    typer.echo(f"{folder}: README.md, results.json, spec.toml, agent.dqn{_left_out(video) or missing}")
 
 
-def _left_out(agent: FrozenAgent) -> str:
-    """Name the newest video and its size if it is too large for an archive; empty otherwise."""
-    from atari_dqn.evaluation.export import MOST_VIDEO_BYTES, oversized_video
+def _left_out(video: Path | None) -> str:
+    """Name a video and its size if it is too large for an archive; empty otherwise."""
+    from atari_dqn.evaluation.export import MOST_VIDEO_BYTES, is_oversized
 
-    video = oversized_video(agent)
-    if video is None:
+    if video is None or not is_oversized(video):
         return ""
     return f"; {video} is left out: {video.stat().st_size:,} bytes, expected at most {MOST_VIDEO_BYTES:,}"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -21,12 +20,13 @@ from atari_dqn.cli.options import (
     number,
     refuse_ignored,
 )
+from atari_dqn.cli.tables import print_table
 from atari_dqn.envs.processes import interrupts_blocked
 from atari_dqn.errors import UserError
 from atari_dqn.formatting import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Sequence
 
     from atari_dqn.machine.hardware import Hardware
     from atari_dqn.scale.members import Sweep
@@ -183,16 +183,7 @@ def _print_status(path: Path) -> None:
         raise UserError(f"{path}: no sweep has begun there; `dqn sweep` begins it")
     found = SweepStatus(path)
     found.refresh()
-    _print_table(partial(status_lines, found))
-
-
-def _print_table(lines: Callable[[int], Iterable[str]]) -> None:
-    """Print a table as wide as the terminal; what follows it is broken at words."""
-    from atari_dqn.view.sweep_text import PIPE_COLUMNS
-    from atari_dqn.view.wrapping import lines_for, terminal_columns
-
-    for line in lines_for(sys.stdout, lines(terminal_columns(sys.stdout) or PIPE_COLUMNS)):
-        typer.echo(line)
+    print_table(partial(status_lines, found))
 
 
 def _hardware(path: Path) -> Hardware:
@@ -250,7 +241,7 @@ def _print_plan(opened: OpenedSweep, planned: SweepPlan) -> None:
 
     for each in opened.choices:
         typer.echo(str(each))
-    _print_table(partial(plan_lines, planned))
+    print_table(partial(plan_lines, planned))
     _check_all_fit(opened, planned)
 
 

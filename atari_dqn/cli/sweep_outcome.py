@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from atari_dqn.errors import InterruptedRunError
+from atari_dqn.errors import DamagedError, InterruptedRunError, UserError
 from atari_dqn.formatting import plural, wrapped
 
 if TYPE_CHECKING:
@@ -22,36 +22,47 @@ def conclude(status: SweepStatus, result: SweepResult, signal_number: int | None
 
     `options`: those with which the command that continues is printed.
     """
-    from atari_dqn.cli.workers import continuing
-
-    folder = status.folder
-    if signal_number is not None and result.unfinished:
-        error = InterruptedRunError(signal_number)
-        error.add_note(
-            f"{plural(len(result.unfinished), 'run')} left, and those that ran have been saved; "
-            f"`{continuing('sweep', folder.path, options)}` continues"
-        )
-        raise error
+    if signal_number is not None and result.unfinished and result.error is None:
+        raise _interruption(status.folder, result, signal_number, options)
+    error = _failure(status, result)
     try:
         if result.finished:
-            _print_comparison(folder, result.finished)
-    finally:  # the reason why runs are missing is reported even if the others cannot be compared
-        _raise_failures(status, result)
+            _print_comparison(status.folder, result.finished)
+    except (UserError, DamagedError) as unreadable:
+        if error is None:
+            raise
+        error.add_note(f"what has finished cannot be compared: {unreadable}")
+    if error is not None:
+        raise error
 
 
-def _raise_failures(status: SweepStatus, result: SweepResult) -> None:
-    """Raise the error of the worst failure with the reasons of all, and of runs that could not be trained."""
+def _interruption(folder: SweepFolder, result: SweepResult, signal_number: int, options: str) -> Exception:
+    """Return the error of a sweep that a signal has interrupted, with the command that continues."""
+    from atari_dqn.cli.workers import continuing
+
+    error = InterruptedRunError(signal_number)
+    error.add_note(
+        f"{plural(len(result.unfinished), 'run')} left, and those that ran have been saved; "
+        f"`{continuing('sweep', folder.path, options)}` continues"
+    )
+    if result.failed:
+        status = continuing("sweep", folder.path, "--status")
+        error.add_note(f"{plural(len(result.failed), 'run')} failed: `{status}` shows the reasons")
+    return error
+
+
+def _failure(status: SweepStatus, result: SweepResult) -> Exception | None:
+    """Return the error of the worst failure with the reasons of all; None if every run could be trained."""
     from atari_dqn.run.sweep.failures import ERRORS
     from atari_dqn.view.sweep_text import failure_lines
 
-    if result.failed:
-        kinds = {failure.kind for failure in result.failed.values()}
-        lines = [f"{plural(len(result.failed), 'run')} failed:", *failure_lines(status)]
-        if result.error is not None:
-            lines.append(f"{len(result.unfinished):,} not trained: {result.error}")
-        raise next(error for kind, error in ERRORS.items() if kind in kinds)("\n".join(lines))
+    if not result.failed:
+        return result.error
+    kinds = {failure.kind for failure in result.failed.values()}
+    lines = [f"{plural(len(result.failed), 'run')} failed:", *failure_lines(status)]
     if result.error is not None:
-        raise result.error
+        lines.append(f"{len(result.unfinished):,} not trained: {result.error}")
+    return next(error for kind, error in ERRORS.items() if kind in kinds)("\n".join(lines))
 
 
 def _print_comparison(folder: SweepFolder, names: Sequence[str]) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import typer
 
+from atari_dqn.cli.tables import print_table
 from atari_dqn.errors import HaltedError, InterruptedRunError
 
 if TYPE_CHECKING:
@@ -13,24 +15,14 @@ if TYPE_CHECKING:
     from atari_dqn.scale.tuning.study import TrialLog
     from atari_dqn.scale.tuning.tuner import TuneResult
 
-_PIPE_COLUMNS = 110
-"""Width of the table where there is no terminal."""
-
 
 def print_outcome(record: TuneRecord, folder: TuneFolder, log: TrialLog) -> None:
     """Print the trials, the best first, and what the scores are."""
-    from textwrap import wrap
-
-    from rich.console import Console
-
     from atari_dqn.scale.tuning.ranking import protocol_lines, read_standing
     from atari_dqn.scale.tuning.table import status_lines
 
-    console = Console()
-    columns = console.width if console.is_terminal else _PIPE_COLUMNS
     standing = read_standing(record, folder, log)
-    for line in status_lines(standing, protocol_lines(standing, folder), log.importance(), columns):
-        typer.echo("\n".join(wrap(line, columns)) if console.is_terminal and len(line) > columns else line)
+    print_table(partial(status_lines, standing, protocol_lines(standing, folder), log.importance()))
 
 
 def conclude(

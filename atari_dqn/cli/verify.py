@@ -13,7 +13,7 @@ import typer
 from atari_dqn.cli.options import JsonOption, OwnDeviceOption, RunPath, check_run, integer
 from atari_dqn.envs.processes import interrupts_blocked
 from atari_dqn.errors import DamagedError
-from atari_dqn.formatting import duration, size
+from atari_dqn.formatting import duration, plural, size
 from atari_dqn.machine.devices import check_device_name, resolve_device
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def text(found: Verification) -> str:
 
 def _facts(found: Verification) -> list[tuple[str, str]]:
     checked, frames = found.checked, found.to_frames - found.from_frames
-    checkpoints = f"{len(checked.checkpoints)} checkpoint{'s' * (len(checked.checkpoints) != 1)}"
+    checkpoints = plural(len(checked.checkpoints), "checkpoint")
     rows = ", ".join(f"{count} {table.removesuffix('_log')}" for table, count in found.rows.items())
     return [
         ("files", f"{checkpoints}, {checked.files} files, {size(checked.bytes)}: as they were written"),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from atari_dqn.cli.options import number
+from atari_dqn.cli.tables import print_table
 from atari_dqn.envs.processes import interrupts_blocked
 from atari_dqn.errors import UserError
 from atari_dqn.formatting import printable
@@ -167,15 +168,14 @@ def _watch_sweep(path: Path, period_seconds: float, *, once: bool, plain: bool) 
     from contextlib import closing
 
     from atari_dqn.run.sweep.status import SweepStatus
-    from atari_dqn.view.sweep_text import PIPE_COLUMNS, failure_lines, status_lines
+    from atari_dqn.view.sweep_text import failure_lines, status_lines
     from atari_dqn.view.sweep_views import sweep_view
-    from atari_dqn.view.wrapping import lines_for, terminal_columns
+    from atari_dqn.view.wrapping import lines_for
 
     status = SweepStatus(path)
     status.refresh()
     if once:
-        columns = terminal_columns(sys.stdout) or PIPE_COLUMNS
-        typer.echo("\n".join(lines_for(sys.stdout, status_lines(status, columns))))
+        print_table(partial(status_lines, status))
         return
     names = [each.member.name for each in status.members]
     try:
@@ -235,9 +235,10 @@ def _have_ended(runs: Mapping[Path, RunStatus | Unreadable], ends: Mapping[Path,
 def _check_any_readable(runs: dict[Path, RunStatus | Unreadable]) -> None:
     """Raise a `UserError` with the reasons if no run can be read."""
     from atari_dqn.run.tailing.isolation import Unreadable
-    from atari_dqn.view.summary import name_of
+    from atari_dqn.view.summary import run_names
 
+    names = run_names(runs)
     unreadable = {path: found for path, found in runs.items() if isinstance(found, Unreadable)}
-    reasons = [f"{name_of(path)}: {found.reason}" for path, found in unreadable.items()]
+    reasons = [f"{names[path]}: {found.reason}" for path, found in unreadable.items()]
     if len(reasons) == len(runs):
         raise UserError("; ".join(reasons))

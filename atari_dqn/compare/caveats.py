@@ -169,7 +169,8 @@ def _remarks(group: Group, last: GroupScore, best: GroupScore) -> Iterator[str]:
     if not last.n:
         unfinished = not any(run.finished for run in group.runs)
         evaluated = min(run.evaluated_frames for run in group.runs) if unfinished else 0
-        remedy = f"; `--at {evaluated:_}` compares what all of its runs have" if evaluated else ""
+        place = f"`--at {evaluated:_}`, in Python `at_frames={evaluated:_}`,"
+        remedy = f"; {place} compares what all of its runs have" if evaluated else ""
         yield f"no run has a score here{remedy}"
     elif last.n < _FEW_SEEDS:
         yield f"n = {last.n}: fewer than {_FEW_SEEDS} seeds say little about the spread"

@@ -143,7 +143,8 @@ class Environment:
         return True
 
     def state_dict(self) -> StateDict:
-        """Return the state that all later steps depend on; without flicker, that of earlier versions."""
+        """Return the state that all later steps depend on."""
+        # without flicker there is no stream, so that states are those of versions that did not have it
         flicker = {"flicker": generator_state(self._flicker)} if self._rules.flicker_probability else {}
         return {
             "emulator": self._emulator.state_dict(),

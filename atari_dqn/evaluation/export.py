@@ -41,15 +41,15 @@ class _Recording(Struct, frozen=True):
     source: _Source
 
 
-def archive_of(agent: FrozenAgent) -> Archive:
-    """Make the archive of an agent, which has every score and the newest video of these weights.
+def archive_of(agent: FrozenAgent, video: Path | None) -> Archive:
+    """Make the archive of an agent, with every score of these weights, and a video if it is not too large.
 
-    For an agent that was loaded from an archive these include what `dqn eval` and `dqn record` made of it.
+    `video`: the newest video of these weights. If the agent was loaded from an archive, the scores include
+    those that `dqn eval` made of it; without a video that fits, the archive keeps its own.
     """
     found = read_archive(agent.source) if is_archive(agent.source) else _archive_of_run(agent)
     parts = {**found.parts, SCORES: json_document(msgspec.to_builtins(scores_of(agent.source)))}
-    video = newest_video(agent)
-    if video is not None and not _is_oversized(video):
+    if video is not None and not is_oversized(video):
         parts = {name: data for name, data in parts.items() if not name.startswith(_VIDEOS)}
         parts[f"{_VIDEOS}{video.name}"] = read_run_file(video, most_bytes=MOST_VIDEO_BYTES)
     return Archive(path=found.path, agent=found.agent, parts=parts)
@@ -82,13 +82,8 @@ def _shows(agent: FrozenAgent, recording: Path) -> bool:
     return agent.has_weights(weights_sha256, game=found.game, seed=found.seed, step=step)
 
 
-def oversized_video(agent: FrozenAgent) -> Path | None:
-    """Return the newest video if it is too large for an archive, which then has none or an earlier one."""
-    video = newest_video(agent)
-    return video if video is not None and _is_oversized(video) else None
-
-
-def _is_oversized(video: Path) -> bool:
+def is_oversized(video: Path) -> bool:
+    """Return whether a video is too large for an archive, which then has none or an earlier one."""
     return video.stat().st_size > MOST_VIDEO_BYTES
 
 

@@ -23,8 +23,9 @@ from atari_dqn.errors import UserError
 from atari_dqn.files.atomic import AppendFile, is_file
 from atari_dqn.run.checkpoint.state_tree import tree_digest
 from atari_dqn.run.leases.guard import check_lease
-from atari_dqn.run.provenance import PACKAGES, packages_of, versions
+from atari_dqn.run.provenance import PACKAGES, versions
 from atari_dqn.run.scores import EvaluationEpisode
+from atari_dqn.spec.added_packages import packages_of
 from atari_dqn.spec.protocol import Protocol
 from atari_dqn.spec.schema import Spec
 

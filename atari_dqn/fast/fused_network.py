@@ -20,7 +20,7 @@ from atari_dqn.agent.noisy import NoisyLinear, num_draws
 from atari_dqn.agent.random_draws import Rng, normal
 from atari_dqn.fast.cpu.arguments import parameter_address
 from atari_dqn.fast.cpu.factored import FactoredGradient, fits_factors, may_be_factored
-from atari_dqn.fast.cpu.passes import Kept, Layer, Layers, Room, backward, forward
+from atari_dqn.fast.cpu.passes import Kept, Layer, LayerGradients, Layers, backward, forward
 from atari_dqn.fast.low_precision import LowPrecisionWeight
 from atari_dqn.fast.torsos import StackedTorso, kernels_read
 from atari_dqn.minibatch import Frames
@@ -85,24 +85,24 @@ class _Dense:
             at = at if self._cache is None else self._cache.of(weight, dtype).data_ptr()
             return at, bias, 0, 0, 0, 0, inputs, outputs
         noise_in = noise.data_ptr() + self.noise_at * _FP32_BYTES
-        of_weight, of_bias = map(parameter_address, self.sigmas)
+        weight_deviation, bias_deviation = map(parameter_address, self.sigmas)
         noise_out = noise_in + inputs * _FP32_BYTES
-        return at, bias, of_weight, of_bias, noise_in, noise_out, inputs, outputs
+        return at, bias, weight_deviation, bias_deviation, noise_in, noise_out, inputs, outputs
 
-    def empty_gradients(self, noise: Noise | None) -> Room:
+    def empty_gradients(self, noise: Noise | None) -> LayerGradients:
         """Allocate the gradients of the parameters; without noise σ has none."""
         due = self.parameters if noise is not None else self.parameters[:2]
         return [torch.empty_like(parameter) for parameter in due] + [None] * (4 - len(due))
 
-    def factored(self, x: Tensor, of_outputs: Tensor, noise: Noise | None) -> FactoredGradient:
+    def factored(self, x: Tensor, upstream: Tensor, noise: Noise | None) -> FactoredGradient:
         """Make the factored gradient of the weight and, under noise, of its σ."""
         weight = self.layer.weight
         if noise is None or not self._is_noisy:
-            return FactoredGradient((weight,), x, of_outputs)
+            return FactoredGradient((weight,), x, upstream)
         outputs, inputs = weight.shape
         noise_in = noise[0, self.noise_at : self.noise_at + inputs]
         noise_out = noise[0, self.noise_at + inputs : self.noise_at + inputs + outputs]
-        return FactoredGradient((weight, self.sigmas[0]), x, of_outputs, (noise_in, noise_out))
+        return FactoredGradient((weight, self.sigmas[0]), x, upstream, (noise_in, noise_out))
 
 
 class FusedPass:
@@ -149,9 +149,10 @@ class FusedPass:
     def layers(self, frames: Frames, noise: Noise | None) -> Layers:
         """Collect the arguments of a pass."""
         hidden, *head = self._dense
-        of_head = [layer.arguments(torch.float32, noise) for layer in head]
+        head_arguments = [layer.arguments(torch.float32, noise) for layer in head]
         stack, biases = self._stack.arguments(frames)
-        return Layers(stack=stack, biases=biases, dense=[hidden.arguments(self._dtype, noise), *of_head])
+        hidden_arguments = hidden.arguments(self._dtype, noise)
+        return Layers(stack=stack, biases=biases, dense=[hidden_arguments, *head_arguments])
 
     def forward(self, layers: Layers, draws: Noise | None, kept: Kept | None) -> Float[Tensor, "B A Z"]:
         """Compute the outputs of a forward pass."""
@@ -170,17 +171,26 @@ class FusedPass:
     ) -> list[Tensor | None]:
         """Compute the gradients of the parameters; that of the hidden weight may go to `unwritten`."""
         stack, hidden = self._stack, self._hidden
-        of_stack, rooms = stack.empty_gradients(), [layer.empty_gradients(noise) for layer in self._dense]
-        of_units = torch.empty(layers.batch, layers.num_units, dtype=self._dtype)
+        stack_gradients = stack.empty_gradients()
+        layer_gradients = [layer.empty_gradients(noise) for layer in self._dense]
+        hidden_gradient = torch.empty(layers.batch, layers.num_units, dtype=self._dtype)
         if unwritten is not None:
-            product = hidden.factored(kept.encoded(layers.batch), of_units, noise)
+            product = hidden.factored(kept.encoded(layers.batch), hidden_gradient, noise)
             if may_be_factored(product):
-                rooms[0][0::2] = None, None
+                layer_gradients[0][0::2] = None, None
                 unwritten.append(product)
-        backward(layers, kept, upstream.contiguous(), of_stack=of_stack, of_dense=rooms, of_units=of_units)
-        rows = zip(self._dense, rooms, strict=True)
-        of_dense = [tensor for layer, room in rows for tensor in room[: len(layer.parameters)]]
-        return [*stack.gradients(of_stack[0]), *of_stack[1], *of_dense]
+        backward(
+            layers,
+            kept,
+            upstream.contiguous(),
+            stack_gradients=stack_gradients,
+            layer_gradients=layer_gradients,
+            hidden_gradient=hidden_gradient,
+        )
+        weight_gradients, bias_gradients = stack_gradients
+        rows = zip(self._dense, layer_gradients, strict=True)
+        of_dense = [tensor for layer, gradients in rows for tensor in gradients[: len(layer.parameters)]]
+        return [*stack.gradients(weight_gradients), *bias_gradients, *of_dense]
 
 
 class _Outputs(torch.autograd.Function):

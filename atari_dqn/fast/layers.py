@@ -62,7 +62,8 @@ class _NoisyProduct(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         needs_x = ctx.needs_input_grad[0]
-        of_x, of_weight, of_sigma, of_bias, of_bias_sigma = torch.ops.atari_dqn.multiply_noisy_backward(
-            gradients[0], *ctx.saved_tensors, needs_x
+        x_gradient, mean_gradient, deviation_gradient, *bias_gradients = (
+            torch.ops.atari_dqn.multiply_noisy_backward(gradients[0], *ctx.saved_tensors, needs_x)
         )
-        return of_x if needs_x else None, of_weight, of_sigma, None, None, of_bias, of_bias_sigma
+        x_gradient = x_gradient if needs_x else None
+        return x_gradient, mean_gradient, deviation_gradient, None, None, *bias_gradients

@@ -246,15 +246,15 @@ def _mutated_tensors(optimizer: Optimizer) -> list[Tensor]:
 
 def _rmsprop_numbers(group: dict[str, Any]) -> tuple[float, ...]:
     """Compute the kernel's arguments: learning rate, ε, and the factors of old averages and new gradients."""
-    of_gradient, decay = 1 - group["gradient_decay"], group["squared_gradient_decay"]
-    return group["lr"], group["eps"], of_gradient, decay, 1 - decay
+    mean_smoothing, square_decay = 1 - group["gradient_decay"], group["squared_gradient_decay"]
+    return group["lr"], group["eps"], mean_smoothing, square_decay, 1 - square_decay
 
 
 def _adam_numbers(group: dict[str, Any], step: float) -> tuple[float, ...]:
     """Compute the kernel's arguments, with the bias correction of the averages."""
     beta1, beta2 = group["betas"]
-    rate, root = group["lr"] / (1 - beta1**step), math.sqrt(1 - beta2**step)
-    return rate, group["eps"], 1 - beta1, beta2, 1 - beta2, root
+    learning_rate, bias_correction2_sqrt = group["lr"] / (1 - beta1**step), math.sqrt(1 - beta2**step)
+    return learning_rate, group["eps"], 1 - beta1, beta2, 1 - beta2, bias_correction2_sqrt
 
 
 def _in_buffers(rows: list[Row]) -> list[Row]:

@@ -43,7 +43,7 @@ def recording_of(
 
 
 def source_of(
-    protocol: Protocol, *, checkpoint: str, step: int, env_frames: int, weights_sha256: str | None = None
+    protocol: Protocol, *, checkpoint: str, step: int, env_frames: int, weights_sha256: str
 ) -> Source:
     """Describe the checkpoint and the protocol of a recording."""
     return Source(

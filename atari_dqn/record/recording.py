@@ -54,7 +54,7 @@ class Source:
     protocol_digest: str
     epsilon: float
     weights_sha256: str | None = None
-    """Digest of the weights; None in recordings of earlier versions and of a run's own evaluations."""
+    """Digest of the weights; None in recordings of earlier versions."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

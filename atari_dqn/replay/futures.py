@@ -38,11 +38,11 @@ class FutureReplay(ReplayBuffer):
         """Gather the transitions that begin at these indices, and what follows them."""
         ring, transitions = self.ring, super().minibatch(index, weight)
         rows = ring.ahead(index[:, None], self._steps)
-        taken, later = rows[:, :-1], rows[:, 1:]
-        goes_on = ring.is_step[taken] & (ring.discount[taken] != 0)
+        acting, later = rows[:, :-1], rows[:, 1:]  # the rows of the K actions, and those of the frames after
+        goes_on = ring.is_step[acting] & (ring.discount[acting] != 0)
         return FutureBatch(
             **{field.name: getattr(transitions, field.name) for field in fields(transitions)},
-            actions=ring.action[taken].long(),
+            actions=ring.action[acting].long(),
             future=ring.stacks(later.flatten()).view(*later.shape, *transitions.s_t.shape[1:]),
             follows=goes_on.cumprod(dim=1).bool(),
         )

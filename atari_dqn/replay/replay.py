@@ -43,9 +43,9 @@ class Replay(Sampling[B]):
         """The oldest row of which the sampler contains indices."""
 
     def _begins_sample(self, rows: Int64[np.ndarray, "n"]) -> Bool[np.ndarray, "n E"]:
-        """Return at which indices of these rows a sample begins: at every step, if no other rule is given.
+        """Return at which indices of these rows a sample begins; here at every step.
 
-        `rows_after` later rows are stored.
+        The `rows_after` rows that follow each of them are stored already.
         """
         flags: np.ndarray = self._is_step[rows % self.ring.rows]
         return flags

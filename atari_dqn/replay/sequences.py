@@ -58,13 +58,19 @@ def burn_in_begins(number: Int[np.ndarray, "*E"], *, burn_in: int, period: int) 
 
 
 def states_written(steps: Int[np.ndarray, "E"], *, burn_in: int, period: int) -> Int[np.ndarray, "E"]:
-    """Count the steps k · period − burn-in, k ≥ 1, of episodes with so many steps: a burn-in begins there."""
+    """Count the states that were written for episodes of this many steps: one at each k · period − burn-in.
+
+    k ≥ 1: the first sequence has no burn-in.
+    """
     written: np.ndarray = np.maximum(0, (steps - 1 + burn_in) // period)
     return written
 
 
 def states_used(steps: Int[np.ndarray, "E"], *, length: int, period: int) -> Int[np.ndarray, "E"]:
-    """Count the sequences with a burn-in: for k ≥ 1, the one before must end before the episode does."""
+    """Count the states with which sequences of these episodes begin.
+
+    Sequence k ≥ 1 exists if the one before it ends before the episode does.
+    """
     used: np.ndarray = np.maximum(0, (steps - length - 1) // period + 1)
     return used
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from atari_dqn.errors import DamagedError, UserError
-from atari_dqn.run.provenance import packages_of
+from atari_dqn.spec.added_packages import packages_of, without_code
 from atari_dqn.spec.schema import Spec
 
 
@@ -21,7 +21,7 @@ def explained_by_packages(spec: Spec, provenance: Mapping[str, Any]) -> Iterator
     try:
         yield
     except DamagedError as error:
-        packages = packages_of(spec)
+        packages = without_code(packages_of(spec))
         if not packages:
             raise
         began = provenance.get("versions", {})

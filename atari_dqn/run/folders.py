@@ -1,13 +1,16 @@
-"""Find the run directories below folders, those of sweeps included."""
+"""Find the run directories below folders, those of sweeps included, and archives."""
 
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 
 from atari_dqn.errors import DamagedError, UserError
+from atari_dqn.run.archive.archive import SUFFIX, is_archive_file
 from atari_dqn.run.directory import is_run, is_tune
 from atari_dqn.run.sweep.folder import OWN_FOLDER, SweepFolder, is_sweep
 from atari_dqn.run.sweep.record import read_record
@@ -18,42 +21,52 @@ _NEVER_ENTERED = {"checkpoints", "diagnostics", "evaluations", "videos", "tensor
 _MOST_LEVELS = 4
 
 
-def expand_run_paths(paths: Sequence[Path]) -> list[Path]:
+def expand_run_paths(paths: Sequence[Path], *, archives: bool = False) -> list[Path]:
     """Replace each folder that is not a run directory by the run directories below it, those of sweeps too.
 
-    The result has no duplicates; the runs of a folder are sorted by name, those directly in it first, and
-    those of a sweep in the order of its record. A tune, whose runs are in a folder of their own, and a folder
-    without runs stay in the list, so that the caller can report them. Raise `UserError` for a path that does
-    not exist.
+    `archives`: whether the files of archives count as runs. The result has each run once, also where a link
+    leads to it; the runs of a folder are sorted by name, those directly in it first, and those of a sweep in
+    the order of its record. A tune, whose runs are in a folder of their own, and a folder without runs stay
+    in the list, so that the caller can report them. Raise `UserError` for a path that does not exist.
     """
     missing = [str(path) for path in paths if not os.path.lexists(path)]
     if missing:
         raise UserError(f"{', '.join(missing)}: not found; expected a run, a folder of runs or an archive")
-    found = (run for path in paths for run in ([path] if is_run(path) else _runs_below(path) or [path]))
-    return list(dict.fromkeys(found))
+    found = ([path] if is_run(path) else _runs_below(path, archives=archives) or [path] for path in paths)
+    once: dict[str, Path] = {}
+    for path in chain.from_iterable(found):
+        once.setdefault(os.path.realpath(path), path)
+    return list(once.values())
 
 
 def folders_below(root: Path, *, is_entered: Callable[[Path], bool]) -> Iterator[tuple[Path, int]]:
     """Yield a folder and those below it with their levels, each once even if several links lead to it.
 
-    Four levels are searched. Runs below the root, folders that hold no runs, hidden ones, such as runs being
-    created, and those for which `is_entered` is false are not entered. What cannot be listed is left out.
+    Links come last, so that a run has the name of its own folder. Four levels are searched. Runs below the
+    root, folders that hold no runs, hidden ones, such as runs being created, and those for which `is_entered`
+    is false are not entered. What cannot be listed is left out.
     """
-    waiting, visited = [(root, 0)], set()
+    waiting, visited = deque([(root, 0)]), set()
     while waiting:
-        folder, level = waiting.pop()
+        folder, level = waiting.popleft()
         if (target := os.path.realpath(folder)) in visited:
             continue
         visited.add(target)
         yield folder, level
         if level < _MOST_LEVELS and not (level and is_run(folder)) and is_entered(folder):
-            waiting += [(child, level + 1) for child in _children(folder)]
+            for child in _children(folder):
+                add = waiting.append if child.is_symlink() else waiting.appendleft
+                add((child, level + 1))
 
 
-def _runs_below(folder: Path) -> list[Path]:
+def _runs_below(folder: Path, *, archives: bool) -> list[Path]:
     """Return the runs and the tunes below a folder, or the folder itself if it is a tune."""
-    found = folders_below(folder, is_entered=lambda path: not is_tune(path))
-    levels = {path: level for path, level in found if is_run(path) or is_tune(path)}
+    levels: dict[Path, int] = {}
+    for path, level in folders_below(folder, is_entered=lambda path: not is_tune(path)):
+        if is_run(path) or is_tune(path):
+            levels[path] = level
+        elif archives:
+            levels |= dict.fromkeys(filter(is_archive_file, path.glob(f"[!.]*{SUFFIX}")), level + 1)
     places = dict(_places_in_sweeps({path.parent for path in levels}))
     other = len(places)
     return sorted(levels, key=lambda path: (levels[path], path.parent, places.get(path, other), path))
@@ -74,9 +87,7 @@ def _places_in_sweeps(folders: Iterable[Path]) -> Iterator[tuple[Path, int]]:
 def _children(folder: Path) -> list[Path]:
     try:
         with os.scandir(folder) as found:
-            inner = [entry for entry in found if _is_folder(entry) and _may_hold_runs(entry)]
-            # Links come last, so that a run has the name of its own folder.
-            return [Path(entry.path) for entry in sorted(inner, key=os.DirEntry.is_symlink, reverse=True)]
+            return sorted(Path(entry.path) for entry in found if _is_folder(entry) and _may_hold_runs(entry))
     except (OSError, ValueError):
         return []
 

@@ -18,9 +18,6 @@ from msgspec import Meta, Struct
 import atari_dqn
 from atari_dqn import wait_variables
 from atari_dqn.machine.hardware import Hardware
-from atari_dqn.registry import entry_point, package_of
-from atari_dqn.spec.keys import added_parts
-from atari_dqn.spec.schema import Spec
 
 PACKAGES = ("torch", "numpy", "ale-py", "gymnasium", "opencv-python-headless")
 """Distributions whose versions can change the results of a run."""
@@ -93,7 +90,7 @@ def provenance(
     `track`: the label with its mark (`A*` for a run that deviates in the keys `deviations`). `protocols`: the
     fields of each protocol by fingerprint. `torch_threads` and `kernels`, our compiled kernels in use, are
     recorded because they change rounding; the wait policy of OpenMP threads changes only the speed.
-    `packages`: the versions of other packages whose parts the run uses (`packages_of`).
+    `packages`: the versions of other packages whose parts the run uses (`spec.added_packages`).
     `RunDirectory.create` adds the digests of the spec.
     """
     return {
@@ -120,12 +117,6 @@ def versions() -> dict[str, str | None]:
         "platform": platform.platform(),
     }
     return system | {name: _version(name) for name in PACKAGES}
-
-
-def packages_of(spec: Spec) -> dict[str, str]:
-    """Return the versions of the packages that add parts of a spec, by name; empty if all parts are ours."""
-    entries = [entry_point(group, name) for group, name in added_parts(spec)]
-    return dict(package_of(entry) for entry in entries if entry is not None)
 
 
 def git_state(package: Path) -> dict[str, Any] | None:

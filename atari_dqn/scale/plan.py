@@ -192,7 +192,7 @@ def _sums(plan: SweepPlan) -> Iterator[str]:
     yield f"{plural(len(plan.runs), 'run')}, {len(left):,} of them to do: {frames_left:,} frames"
     if left:
         limit = f"; one more would lack {' and '.join(plan.limited_by)}" if plan.limited_by else ""
-        yield f"at once here: {plan.at_once}, on {plan.cores} cores{limit}"
+        yield f"at once here: {plan.at_once}, on {plural(plan.cores, 'core')}{limit}"
         yield _time(plan)
     disk = sum(run.need.disk for run in left)
     short = "" if disk <= plan.disk_free else ": too little for all, so the last runs may have to wait"

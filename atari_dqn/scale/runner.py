@@ -112,17 +112,17 @@ class Runner:
         """Return the outcome of a training that has ended; None if it is to be resumed."""
         if code == 0 and self.folder.has_finished(member.name):
             return Outcome(kind="finished")
-        if self.stop.is_set():
+        kind: FailureKind | None = KIND_OF_EXIT.get(code)
+        if kind is None and self.stop.is_set():
             return Outcome(kind="stopped")
-        kind: FailureKind | None = KIND_OF_EXIT.get(code, "crashed" if crashes >= MOST_CRASHES else None)
-        if kind is None:
+        if kind is None and crashes < MOST_CRASHES:
             return None
         if self._is_locked(member):
             return Outcome(kind="held")
         lines = last_error(self.folder.output(member.name), start) or [_described(code)]
         # a halt's other lines are advice for a run that belongs to no sweep; `Failure.remedy` has its own
         reason = lines[0] if kind == "halted" else "; ".join(lines)
-        failure = Failure(kind=kind, reason=reason[:_MOST_REASON_CHARACTERS], exit_code=code)
+        failure = Failure(kind=kind or "crashed", reason=reason[:_MOST_REASON_CHARACTERS], exit_code=code)
         write_failure_record(self.folder.failure(member.name), failure)
         return Outcome(kind="failed", failure=failure)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
@@ -51,6 +51,13 @@ class Workers(Protocol):
         """Wait a moment for members that end; return them with their outcomes."""
         ...
 
+    def raise_error(self) -> None:
+        """Raise an error of a member, such as that of a full disk, once all others have stopped.
+
+        After such an error nothing is started.
+        """
+        ...
+
 
 class RecordWatch:
     """Finds members that the record has lost since another command opened the sweep with a changed file."""
@@ -92,63 +99,67 @@ def run_members(
     as that of a member that does not fit, what runs is saved, and the result has the error.
     `show`: called about each second with the names of the runs that run here or ended since the last call.
     """
-    ended = _ended(folder, members)
-    left = [each for each in members if each.name not in ended]
-    pending = {each.name: each for each in sorted(left, key=lambda each: not folder.has_begun(each.name))}
-    release_ended(folder, folder.leases.current().keys() - pending.keys())
-    watch, error = RecordWatch(folder, report), None
+    progress, watch, error = _Progress(members, folder), RecordWatch(folder, report), None
+    release_ended(folder, folder.leases.current().keys() - progress.pending.keys())
     try:
-        with saved_on_error(workers):
-            while pending:
+        with saved_on_error(workers, progress.note):
+            while progress.pending:
+                workers.raise_error()
                 if not is_interrupted():
-                    watch.drop_lost(pending, workers.running)
-                    workers.start(list(pending.values()))
+                    watch.drop_lost(progress.pending, workers.running)
+                    workers.start(list(progress.pending.values()))
                 elif workers.running:
                     workers.stop(workers.running)
                 else:
                     break
                 changed = {*workers.running}
-                for name, outcome in workers.ended():
-                    if outcome.kind in ("finished", "failed"):
-                        ended[name] = outcome.failure
-                        del pending[name]
+                progress.note(workers.ended())
                 show(changed)
     except UserError as found:
         error = found
-    return _result(members, ended, pending, error)
+    return progress.result(error)
 
 
-def _ended(folder: SweepFolder, members: Sequence[Member]) -> dict[str, Failure | None]:
-    """Return the failure of each member that needs no more training, None for one that has finished."""
-    failures: Mapping[str, Failure | None] = read_failures(folder.failures)
-    finished = {member.name: None for member in members if folder.has_finished(member.name)}
-    names = {member.name for member in members}
-    return {**{name: failure for name, failure in failures.items() if name in names}, **finished}
+class _Progress:
+    """Members that are still to be trained, and how the others have ended."""
 
+    def __init__(self, members: Sequence[Member], folder: SweepFolder) -> None:
+        self._names = [member.name for member in members]
+        self._ended: dict[str, Failure | None] = dict(read_failures(folder.failures))
+        self._ended |= dict.fromkeys(filter(folder.has_finished, self._names))
+        left = [member for member in members if member.name not in self._ended]
+        left.sort(key=lambda member: not folder.has_begun(member.name))
+        self.pending = {member.name: member for member in left}
+        """By name, those that have begun first."""
 
-def _result(
-    members: Sequence[Member],
-    ended: Mapping[str, Failure | None],
-    pending: Collection[str],
-    error: UserError | None,
-) -> SweepResult:
-    names = [member.name for member in members]
-    failures = {name: ended[name] for name in names if name in ended}
-    return SweepResult(
-        finished=tuple(name for name, failure in failures.items() if failure is None),
-        failed={name: failure for name, failure in failures.items() if failure is not None},
-        unfinished=tuple(name for name in names if name in pending),
-        error=error,
-    )
+    def note(self, outcomes: Iterable[tuple[str, Outcome]]) -> None:
+        """Note how members have ended; those that were stopped, or that others have, are still pending."""
+        for name, outcome in outcomes:
+            if outcome.kind in ("finished", "failed"):
+                self._ended[name] = outcome.failure
+                del self.pending[name]
+
+    def result(self, error: UserError | None) -> SweepResult:
+        """Return how the members have ended, in their order."""
+        ends = {name: self._ended[name] for name in self._names if name in self._ended}
+        return SweepResult(
+            finished=tuple(name for name, failure in ends.items() if failure is None),
+            failed={name: failure for name, failure in ends.items() if failure is not None},
+            unfinished=tuple(name for name in self._names if name in self.pending),
+            error=error,
+        )
 
 
 @contextmanager
-def saved_on_error(workers: Workers) -> Iterator[None]:
-    """Let all running members save a checkpoint and stop before an exception of the block goes on."""
+def saved_on_error(workers: Workers, note: Callable[[Sequence[tuple[str, Outcome]]], None]) -> Iterator[None]:
+    """Let all running members save a checkpoint and stop before an exception of the block goes on.
+
+    `note`: called with the outcomes of those that end meanwhile.
+    """
     try:
         yield
     except BaseException:
         while workers.running:
             workers.stop(workers.running)
-            workers.ended()
+            note(workers.ended())
         raise

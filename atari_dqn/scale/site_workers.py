@@ -70,12 +70,9 @@ class SiteWorkers:
     def start(self, members: Sequence[Member]) -> None:
         """Start, in order, every member that fits and does not run anywhere.
 
-        `UserError` if nothing runs and nothing ever will. After an error of a member nothing is started: the
-        error is raised once all others have stopped.
+        `UserError` if nothing runs and nothing ever will.
         """
         if self._error is not None:
-            if not self.running:
-                raise self._error
             return
         self._observer.refresh()
         self._site.refresh(self._observer)
@@ -106,6 +103,11 @@ class SiteWorkers:
         if self._error is not None:
             self._site.stop([*self.running])
         return found
+
+    def raise_error(self) -> None:
+        """Raise the first error of a member, once all others have stopped."""
+        if self._error is not None and not self.running:
+            raise self._error
 
     def _is_free(self, name: str) -> bool:
         if name in self.running or self._not_before.get(name, 0.0) > time.monotonic():

@@ -24,7 +24,7 @@ from atari_dqn.scale.cases import NAME, Case, read_cases, section_entries
 from atari_dqn.spec.check import show
 from atari_dqn.spec.errors import Fault, SpecError
 from atari_dqn.spec.keys import KEYS, SECTIONS
-from atari_dqn.spec.kinds import Kind, check_kind
+from atari_dqn.spec.kinds import Kind, check_kind, check_name
 from atari_dqn.spec.parse import Entry, read_toml, table_entries
 from atari_dqn.spec.shipped import find_spec, is_name, shipped_sweeps
 from atari_dqn.spec.suggest import did_you_mean
@@ -91,6 +91,7 @@ def read_file_of(kind: Kind, path: Path, shipped: Mapping[str, Path]) -> dict[st
 
     If there is no such file, the error suggests a shipped one.
     """
+    check_name(kind, path)
     if not path.exists():
         hint = did_you_mean(path.stem, shipped) if is_name(path) else ""
         expected = f"expected a {kind} file, the folder of a {kind}, or the name of a shipped {kind}"

@@ -150,13 +150,13 @@ def expectation(key: Key) -> str:
 
 
 def _offered(key: Key) -> tuple[str, ...]:
-    return (*((AUTO,) if key.auto else ()), *key.choices)
+    return (*((AUTO,) if key.auto else ()), *key.choices, *key.added)
 
 
 def resolved_expectation(key: Key) -> str:
     """Describe the values that a key allows in the spec of a run, where nothing is left to the machine."""
     if key.choices:
-        return _one_of(key.choices) + _also(key)
+        return _one_of((*key.choices, *key.added)) + _also(key)
     return " ".join([_NOUNS[key.kind], " and ".join(str(bound) for bound in key.bounds)]).strip()
 
 
@@ -165,7 +165,7 @@ def _one_of(choices: tuple[str, ...]) -> str:
 
 
 def _also(key: Key) -> str:
-    return ", or a name that an installed package adds" if key.group else ""
+    return f", or a name that an installed package adds, an entry point of {key.group}" if key.group else ""
 
 
 def show(value: Any) -> str:

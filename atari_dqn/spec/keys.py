@@ -44,6 +44,11 @@ class Key:
         return choice in entry_point_names(self.group)  # reads the metadata of every package installed
 
     @property
+    def added(self) -> tuple[str, ...]:
+        """The choices that installed packages add."""
+        return () if self.group is None else entry_point_names(self.group)
+
+    @property
     def section(self) -> str:
         """The part before the dot; empty for a top-level key."""
         return self.name.rpartition(".")[0]

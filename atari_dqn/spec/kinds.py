@@ -1,13 +1,14 @@
-"""Recognise specs, sweep files and tune files by their keys, so that each is for its own command."""
+"""Recognise specs, sweep files and tune files, so that each is for its own command."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Literal, get_args
 
 from atari_dqn.spec.errors import Fault, SpecError
+from atari_dqn.spec.shipped import is_name, shipped_specs, shipped_sweeps, shipped_tunes
 
 Kind = Literal["spec", "sweep", "tune"]
 _KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -24,6 +25,11 @@ _USES: Mapping[Kind, tuple[str, str]] = {
     "sweep": ("a sweep file", "train it with `dqn sweep"),
     "tune": ("a tune file", "search with it by `dqn tune"),
 }
+_SHIPPED: Mapping[Kind, Callable[[], Mapping[str, Path]]] = {
+    "spec": shipped_specs,
+    "sweep": shipped_sweeps,
+    "tune": shipped_tunes,
+}
 
 
 def check_kind(expected: Kind, path: Path, keys: Collection[str]) -> None:
@@ -32,6 +38,16 @@ def check_kind(expected: Kind, path: Path, keys: Collection[str]) -> None:
     if expected not in possible:
         kind, use = _USES[possible[0]]
         raise SpecError([Fault(str(path), "", f"is {kind}; {use} {shlex.quote(str(path))}`")])
+
+
+def check_name(expected: Kind, path: Path) -> None:
+    """Raise `SpecError` if there is no such file, but a shipped one of another kind than expected."""
+    if not is_name(path):
+        return
+    for kind in _KINDS:
+        if kind != expected and path.name in _SHIPPED[kind]() and not path.exists():
+            problem = f"is the name of a shipped {kind}; {_USES[kind][1]} {path.name}`"
+            raise SpecError([Fault(str(path), "", problem)])
 
 
 def _possible_kinds(keys: Collection[str]) -> tuple[Kind, ...]:

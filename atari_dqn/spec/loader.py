@@ -8,6 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from atari_dqn.spec.added_packages import missing_packages
 from atari_dqn.spec.check import Checked, check_entries, resolved_expectation, show
 from atari_dqn.spec.completeness import key_faults
 from atari_dqn.spec.constraints import AUTO
@@ -16,7 +17,7 @@ from atari_dqn.spec.digest import cannot_change_results
 from atari_dqn.spec.errors import Fault, SpecError
 from atari_dqn.spec.history import FORMERLY_RECORDED, with_added_keys
 from atari_dqn.spec.keys import KEYS, Values, build, unresolved
-from atari_dqn.spec.kinds import check_kind
+from atari_dqn.spec.kinds import check_kind, check_name
 from atari_dqn.spec.parse import SET_OPTION, Entry, override_entry, read_toml, table_entries
 from atari_dqn.spec.schema import Spec
 from atari_dqn.spec.shipped import find_spec
@@ -67,6 +68,7 @@ def file_entries(path: Path) -> list[Entry]:
     output of `dqn spec show` are complete. Added keys get the values that keep the behaviour of the spec, not
     those of its track.
     """
+    check_name("spec", path)
     table = read_toml(path)
     check_kind("spec", path, table.keys())
     entries = list(table_entries(table, where=str(path)))
@@ -93,14 +95,27 @@ def load_resolved(path: str | Path, provenance: Mapping[str, Any] = MappingProxy
 
     Keys that are newer are added from `spec.history`, not from the track. `provenance`: the contents of
     provenance.json, which has values of earlier versions that were no keys then. `SpecError` lists every
-    fault.
+    fault; that of an added part which is not installed names the packages that are missing.
     """
     path = Path(path)
     checked = check_entries(table_entries(read_toml(path), where=str(path)))
+    checked.faults[:] = _with_missing_packages(checked.faults, provenance)
     checked.faults.extend(_unresolved_auto(path, checked.values))
     values = with_added_keys(checked.values, provenance)
     valid = {key: values[key] for key in values if key not in checked.invalid}
     return _resolve(path, checked, valid, is_existing_run=True)
+
+
+def _with_missing_packages(faults: Sequence[Fault], provenance: Mapping[str, Any]) -> Iterator[Fault]:
+    """Name, in the faults of parts that packages add, the packages of the run that are not installed."""
+    for fault in faults:
+        is_of_part = fault.key in KEYS and KEYS[fault.key].group is not None
+        missing = missing_packages(provenance.get("versions", {})) if is_of_part else []
+        if missing:
+            problem = f"{fault.problem}; the run began with {' and '.join(missing)}, which is not installed"
+            yield replace(fault, problem=problem)
+        else:
+            yield fault
 
 
 def _name_of(path: Path, entries: Sequence[Entry], game: str) -> str:

@@ -24,7 +24,8 @@ from atari_dqn.record.recorder import median_game, recording_of, source_of
 from atari_dqn.record.recording import Recording, VideoOptions, recording_bytes, save_recording
 from atari_dqn.run.checkpoint.names import checkpoint_name, named_step
 from atari_dqn.run.directory import RunDirectory
-from atari_dqn.run.scores import EvaluationEpisode, score_protocol
+from atari_dqn.run.scores import EvaluationEpisode
+from atari_dqn.spec.protocol import Protocol
 from atari_dqn.spec.schema import Spec
 from atari_dqn.telemetry.events import Notify
 from atari_dqn.train.learning import Learning
@@ -111,24 +112,30 @@ class EvaluationVideos:
         """Return a tracer for an evaluation of this kind; None if it is not recorded."""
         return Tracer() if self._active and kind != "light" else None
 
-    def record(self, kind: str, played: Sequence[EvaluationEpisode], tracer: Tracer | None) -> None:
+    def record(
+        self,
+        played: Sequence[EvaluationEpisode],
+        tracer: Tracer | None,
+        *,
+        protocol: Protocol,
+        weights_sha256: str,
+    ) -> None:
         """Save a recording of the median game of a traced evaluation, as the most typical one.
 
-        A recording that cannot be written, as on a full disk, is reported and does not end the run.
+        `weights_sha256`: the digest of the weights, by which `dqn export` finds the video. A recording that
+        cannot be written, as on a full disk, is reported and does not end the run.
         """
         if tracer is None:
             return
         try:
-            self._save(kind, played, tracer)
+            self._save(self._recording(played, tracer, protocol, weights_sha256))
         except (OSError, UserError) as error:
             self._notify("video", f"the evaluation is not recorded: {error}")
         self.poll()
 
-    def _save(self, kind: str, played: Sequence[EvaluationEpisode], tracer: Tracer) -> None:
+    def _save(self, recording: Recording) -> None:
         prepare_folder(self._run.videos)
-        step = self._training.clock.steps
-        path = self._run.videos / f"{checkpoint_name(step)}.json"
-        recording = self._recording(kind, played, tracer)
+        path = self._run.videos / f"{checkpoint_name(recording.source.step)}.json"
         if not path.exists() or path.read_bytes() != recording_bytes(recording):
             # existing files are from before the run was resumed at an earlier step
             path.with_suffix(".mp4").unlink(missing_ok=True)
@@ -179,25 +186,22 @@ class EvaluationVideos:
             self._failed.add(recording)
             self._notify("video", f"could not render {_name(recording)}: {failure}; {_remedy(recording)}")
 
-    def _recording(self, kind: str, played: Sequence[EvaluationEpisode], tracer: Tracer) -> Recording:
-        clock, info = self._training.clock, self._training.envs.info
-        protocol = score_protocol(
-            self._spec,
-            episodes=len(played),
-            checkpoint="last" if kind == "final" else "current",
-            rom_md5=info.rom_md5,
-        )
+    def _recording(
+        self, played: Sequence[EvaluationEpisode], tracer: Tracer, protocol: Protocol, weights_sha256: str
+    ) -> Recording:
+        clock = self._training.clock
         source = source_of(
             protocol,
             checkpoint=f"{self._run.path.resolve().name}/checkpoints/{checkpoint_name(clock.steps)}",
             step=clock.steps,
             env_frames=clock.env_frames,
+            weights_sha256=weights_sha256,
         )
         return recording_of(
             played,
             tracer,
             spec=self._spec,
-            info=info,
+            info=self._training.envs.info,
             source=source,
             episodes=[median_game(played)],
             choice=f"the median of {len(played)} games",

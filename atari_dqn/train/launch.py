@@ -21,8 +21,9 @@ from atari_dqn.run.checkpoint.stages import restore_replaced
 from atari_dqn.run.checkpoint.store import CheckpointStore
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.leases.guard import check_lease
-from atari_dqn.run.provenance import packages_of, provenance
+from atari_dqn.run.provenance import provenance
 from atari_dqn.run.threads import KEY, threads_at
+from atari_dqn.spec.added_packages import packages_of
 from atari_dqn.spec.constraints import decided
 from atari_dqn.spec.digest import spec_digest
 from atari_dqn.spec.loader import ResolvedSpec

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from atari_dqn.agent.memory import RecurrentQNetwork
 from atari_dqn.agent.sequence_loss import SequenceTDLoss
-from atari_dqn.agent.unroll import UnrollMemory, burn_in_of
+from atari_dqn.agent.unroll import UnrollMemory, burn_in_of, inputs_of
 from atari_dqn.minibatch import SequenceBatch
 
 Measure = Callable[[RecurrentQNetwork, RecurrentQNetwork, SequenceBatch], dict[str, Tensor]]
@@ -88,12 +88,6 @@ def q_of_state(
     network: RecurrentQNetwork, batch: SequenceBatch, position: int, state: Float[Tensor, "B R"]
 ) -> Float[Tensor, "B A"]:
     """Compute the q-values of one frame, counted from the first step, from a state before it."""
-    place = burn_in_of(batch) + position
-    more = batch.frames.shape[1] - batch.last_action.shape[1]
-    q, _ = network.unroll(
-        batch.frames[:, place : place + 1 + more],
-        batch.last_action[:, place : place + 1],
-        batch.last_reward[:, place : place + 1],
-        state,
-    )
+    frame = burn_in_of(batch) + position
+    q, _ = network.unroll(*inputs_of(batch, frame, frame + 1), state)
     return q[:, 0]

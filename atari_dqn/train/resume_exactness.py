@@ -10,7 +10,8 @@ from atari_dqn.assembly.acceleration import kernels_for, kernels_here
 from atari_dqn.envs.exactness import why_inexact_game
 from atari_dqn.machine.hardware import compiler_version, find_hardware
 from atari_dqn.run.directory import RunDirectory
-from atari_dqn.run.provenance import packages_of, versions
+from atari_dqn.run.provenance import versions
+from atari_dqn.spec.added_packages import packages_of, unrecorded_code
 from atari_dqn.spec.constraints import decided
 from atari_dqn.spec.schema import Spec
 from atari_dqn.train.resumption import ResumePoint, recorded_spec
@@ -42,8 +43,10 @@ def why_not_repeatable(run: RunDirectory, device: torch.device) -> Iterator[str]
     """Yield each reason why the run, repeated on this machine on `device`, may differ from its records."""
     yield from _other_machine(run, device)
     recorded, spec = run.recorded("versions"), recorded_spec(run).spec
-    for name, version in {**versions(), **packages_of(spec)}.items():
-        if version != recorded.get(name) and name != "platform":
+    packages = packages_of(spec)
+    not_compared = {"platform", *unrecorded_code(packages, recorded)}
+    for name, version in {**versions(), **packages}.items():
+        if version != recorded.get(name) and name not in not_compared:
             yield f"{name} {version}, it began with {recorded.get(name, 'an unrecorded version')}"
     if device.type == "cpu":
         yield from _other_kernels(run, decided(spec.learner.precision))

@@ -83,11 +83,14 @@ class Evaluations:
             return stop()
 
         tracer = self._videos.tracer(kind)
-        with self._progress(kind) as progress:
+        protocol = self._protocol(kind)
+        network, step = self._training.acting_network, self._training.clock.steps
+        key = EvaluationKey.of(network, self._spec, step=step, protocol=protocol)
+        with self._progress(kind, key) as progress:
             played = self._finish_games(kind, progress, stop_or_fail, tracer)
         score = EvaluationScore.of(played)
         self.log(self.moment(kind), score)
-        self._videos.record(kind, played, tracer)
+        self._videos.record(played, tracer, protocol=protocol, weights_sha256=key.weights_sha256)
         return score
 
     def moment(self, kind: str) -> Moment:
@@ -97,7 +100,7 @@ class Evaluations:
 
     def log(self, moment: Moment, score: EvaluationScore) -> None:
         """Log the score of an evaluation."""
-        protocol = session_protocol(self._spec, moment.kind, self._training.envs.info.rom_md5).digest()
+        protocol = self._protocol(moment.kind).digest()
         if moment.kind != "light":
             self.scores.append((moment.step, score))
             self.score_protocol = protocol
@@ -133,10 +136,10 @@ class Evaluations:
         self.score_protocol = state["score_protocol"]
 
     @contextmanager
-    def _progress(self, kind: str) -> Iterator[EvaluationProgress]:
+    def _progress(self, kind: str, key: EvaluationKey) -> Iterator[EvaluationProgress]:
         """Open the file of games that this evaluation finished earlier, and report how many it holds."""
         total = episodes_of(self._spec, kind)
-        with closing(EvaluationProgress(self._run.evaluation_progress, self._key(kind))) as progress:
+        with closing(EvaluationProgress(self._run.evaluation_progress, key)) as progress:
 
             def kept() -> str:
                 return f"{len(progress.finished)} of {total} games of the {kind} evaluation are kept"
@@ -176,11 +179,5 @@ class Evaluations:
             play(finished={episode: game for episode, game in enumerate(played) if episode != shown})
         return played
 
-    def _key(self, kind: str) -> EvaluationKey:
-        training = self._training
-        return EvaluationKey.of(
-            training.acting_network,
-            self._spec,
-            step=training.clock.steps,
-            protocol=session_protocol(self._spec, kind, training.envs.info.rom_md5),
-        )
+    def _protocol(self, kind: str) -> Protocol:
+        return session_protocol(self._spec, kind, self._training.envs.info.rom_md5)

@@ -126,7 +126,7 @@ def _published_line(title: str, mean: str, normalised: str, sourced: str, verdic
 
 def _by(each: ComparedReference) -> str:
     reference = each.reference
-    seeds = f"{reference.n} seed{'s' * (reference.n != 1)}" if reference.n else "seeds not stated"
+    seeds = plural(reference.n, "seed") if reference.n else "seeds not stated"
     return f"{reference.agent}, {seeds}, at {reference.frames_text}; {reference.study.title}"
 
 

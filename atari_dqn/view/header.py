@@ -58,17 +58,17 @@ class Header:
         self._record = record
         self._remaining.add(record)
 
-    def draw(self) -> RenderableType:
-        """Draw the title with the activity, above a line with the progress."""
+    def draw(self, columns: int = 80) -> RenderableType:
+        """Draw the title with the activity, above a line with the progress, for a terminal of this width."""
         frames = self._read_counters()
-        head = Table.grid(expand=True)
+        head = Table.grid(expand=True, padding=(0, 1, 0, 0))
         head.add_column(no_wrap=True, ratio=1)
         head.add_column(no_wrap=True, justify="right")
         head.add_row(Text(self._title, style="bold"), Text(self._state(), style="cyan"))
         line = Table.grid(expand=True, padding=(0, 2, 0, 0))
         line.add_column(ratio=1)
         line.add_column(no_wrap=True, justify="right")
-        line.add_row(ProgressBar(total=self._total_frames, completed=frames), self._figures(frames))
+        line.add_row(ProgressBar(total=self._total_frames, completed=frames), self._figures(frames, columns))
         return Group(head, line)
 
     def _read_counters(self) -> float:
@@ -96,10 +96,17 @@ class Header:
         rate = self._speed.frames_per_second()
         return 0.0 if math.isnan(rate) else rate
 
-    def _figures(self, frames: float) -> str:
+    def _figures(self, frames: float, columns: int) -> str:
+        """Format frames, speed and remaining time; a narrow terminal lacks those that do not fit."""
         rate, seconds = self._rate(), self._remaining.seconds(frames)
         if seconds is None and self._phase == "training" and self._counters is not None and rate > 0:
             seconds = (self._total_frames - frames) / rate
         left = "-" if seconds is None else duration(seconds)
-        done = f"{count(frames):>6}/{count(self._total_frames)} {frames / self._total_frames:>6.1%}"
-        return f"{done}  {rate:>7,.0f} frames/s  {left:>7} left"
+        done = f"{count(frames):>6}/{count(self._total_frames)}"
+        share = f"{frames / self._total_frames:>6.1%}"
+        text = f"{done} {share}  {rate:>7,.0f} frames/s  {left:>7} left"
+        parts = [done, f"{rate:,.0f} frames/s", share, f"{left} left"]
+        while len(text) > columns and parts:
+            text = "  ".join(part.strip() for part in parts)
+            parts = parts[1:]
+        return text

@@ -107,7 +107,7 @@ class LiveView:
         with self._lock:
             actor_lines = self._actors.set_lines(lines - _LINES)
             self._notices.title = "notices" if actor_lines else self._notices_title()
-            rows = [Layout(self._header.draw(), size=_HEADER_LINES)]
+            rows = [Layout(self._header.draw(columns), size=_HEADER_LINES)]
             rows += [_layout_row(size, _fitting(row, columns)) for size, row in _shrunk(self._rows, lines)]
             if actor_lines:
                 rows.insert(-1, _layout_row(actor_lines, (self._actors,)))

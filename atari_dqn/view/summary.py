@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import count as count_from
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from rich import box
@@ -87,10 +86,10 @@ def _table(runs: Runs, columns: int) -> Table:
         path: _line(status) if isinstance(status, RunStatus) else {"state": Text("unreadable", "red")}
         for path, status in runs.items()
     }
-    names = run_names(runs)
+    names, entries = run_names(runs), list(rows.values())
     widest = max(map(len, names.values()), default=0)
-    titles = _fitting_titles(list(rows.values()), columns - min(widest, _NAME_COLUMNS))
-    short = distinct_names(names.values(), columns - _width(list(rows.values()), titles))
+    titles = _fitting_titles(entries, columns - min(widest, _NAME_COLUMNS))
+    short = distinct_names(names.values(), max(_NAME_COLUMNS, columns - _width(entries, titles)))
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=0)
     table.add_column("run", no_wrap=True, min_width=max(map(len, short.values()), default=0))
     for title in titles:
@@ -117,17 +116,15 @@ def _width(rows: Sequence[Row], titles: Sequence[str]) -> int:
 
 def run_names(paths: Iterable[Path]) -> dict[Path, str]:
     """Return the name of each run's folder; namesakes have the names of the folders above them in front."""
-    left = {path: Path(os.path.realpath(path)).parts for path in paths}
-    names: dict[Path, str] = {}
-    for length in count_from(1):
-        ends = {path: parts[-length:] for path, parts in left.items()}
-        times = Counter(ends.values())
-        is_named = {path for path, end in ends.items() if times[end] == 1 or length >= len(left[path])}
-        names |= {path: printable("/".join(ends[path])) for path in is_named}
-        left = {path: parts for path, parts in left.items() if path not in is_named}
-        if not left:
-            break
-    return names
+    own = {path: Path(os.path.realpath(path)).parts for path in paths}
+    times = Counter(end for parts in {*own.values()} for end in _ends(parts))
+    shortest = {path: next(end for end in _ends(parts) if times[end] == 1) for path, parts in own.items()}
+    return {path: printable(str(Path(*end))) for path, end in shortest.items()}
+
+
+def _ends(parts: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """Yield the last parts of a path: one, two, and so on up to all of them."""
+    return (tuple(parts[start:]) for start in reversed(range(len(parts))))
 
 
 def _notes(runs: Runs) -> list[Text]:

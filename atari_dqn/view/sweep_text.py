@@ -19,8 +19,6 @@ _DISPENSABLE = ("host", "frames", "f/s", "left")
 """Columns that a narrow table does without, the first one first."""
 _ALERTS = " alerts"
 _SCORE_COLUMNS = 8
-PIPE_COLUMNS = 110
-"""Width of the table where there is no terminal."""
 ORDER = ("running", "abandoned", "halted", "damaged", "invalid", "crashed", "stopped", "waiting", "finished")
 """States in the order in which a reader looks for them."""
 

@@ -105,6 +105,15 @@ def every(runs: pl.DataFrame, column: str, length: int | None = None) -> str:
     return ", ".join(sorted({str(value)[:length] for value in runs[column]}))
 
 
+def processors(runs: pl.DataFrame) -> str:
+    """List the processors of runs with their widest vectors, and of several kinds the number of runs."""
+    widest = pl.col("cpu_flags").str.split(" ").list.last()
+    kinds = runs.group_by("cpu_model", widest).len().sort("cpu_model", "cpu_flags")
+    counts = [f", {count} runs" if len(kinds) > 1 else "" for count in kinds["len"]]
+    names = zip(kinds["cpu_model"], kinds["cpu_flags"], counts, strict=True)
+    return " and ".join(f"{model} ({flag}{count})" for model, flag, count in names)
+
+
 def named(name: str) -> pl.Expr:
     return pl.lit(name).alias("run")
 
@@ -125,7 +134,9 @@ def draw(folder: Path) -> None:
     figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
     for name, rows in runs.items():
         mean = rows["episode_return"].rolling_mean(WINDOW_EPISODES)
-        axes.plot(frames_in_millions(rows), mean, label=f"{name}: {mean[-1]:.1f}")
+        axes.plot(
+            frames_in_millions(rows), mean, label=f"{name}, at the end {mean[-1]:.1f}".replace("-", "−")
+        )
     axes.set_xlabel("emulator frames (millions)")
     axes.set_ylabel(f"return of a game, mean of the last {WINDOW_EPISODES}")
     axes.grid(alpha=0.3)

@@ -40,6 +40,7 @@ SAME_AGENT = {
 MARKS: dict[Sourced, str] = {"run by run": "", "printed": "*", "recalled": "‡"}
 STUDENT_T = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776, 6: 2.571, 7: 2.447, 8: 2.365, 9: 2.306, 10: 2.262}
 """97.5 % quantiles of Student's distribution with n − 1 degrees of freedom."""
+INTERVAL_LABEL = "ours: 95 %, Student's t,\nin part outside the panel"
 
 
 def main() -> None:
@@ -244,13 +245,22 @@ def legend_entries(panels: Iterable[Axes]) -> dict[str, Artist]:
     return {label: handle for panel in drawn for handle, label in panel}
 
 
+def limits_of(rows: list[dict[str, object]]) -> tuple[float, float]:
+    """Return limits that hold every seed and published score of a game; an interval may go beyond them."""
+    seeds = [float(each.partition(":")[2]) for row in rows for each in str(row["scores"]).split()]
+    published = [float(str(row[column.agent])) for row in rows for column in COLUMNS]
+    shown = [*seeds, *(figure for figure in published if not math.isnan(figure))]
+    margin = 0.1 * (max(shown) - min(shown))
+    return min(shown) - margin, max(shown) + margin
+
+
 def panel(axes: Axes, game: str, rows: list[dict[str, object]]) -> None:
     for place, row in enumerate(rows):
         mean, low, high = (float(str(row[name])) for name in ("mean", "student_low", "student_high"))
         if not math.isnan(low):
             axes.errorbar(
                 place, mean, [[mean - low], [high - mean]], fmt="none", capsize=5, color="tab:blue",
-                label="ours: 95 %, Student's t",
+                label=INTERVAL_LABEL,
             )  # fmt: skip
         axes.plot(place, mean, "o", color="tab:blue", label="ours: mean")
         scores = [float(each.partition(":")[2]) for each in str(row["scores"]).split()]
@@ -265,6 +275,7 @@ def panel(axes: Axes, game: str, rows: list[dict[str, object]]) -> None:
             color=f"C{at + 2}",
             label=f"{column.title} ({column.sourced})",
         )
+    axes.set_ylim(*limits_of(rows))
     axes.set_title(game)
     axes.set_xticks(range(len(rows)), [AGENTS[str(row["agent"])] for row in rows], fontsize="x-small")
     axes.set_xlim(-0.6, len(rows) - 0.4)

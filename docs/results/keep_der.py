@@ -18,7 +18,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 import polars as pl
-from gather import every, final_of, finished_of, gather_evaluations
+from gather import every, final_of, finished_of, gather_evaluations, processors
 from numpy.typing import NDArray
 
 from atari_dqn.compare.reference.atari100k import columns_of
@@ -51,8 +51,11 @@ importance weights that the spec had until November 2026**, `replay.weight_maxim
 
 {more_seeds}![Human-normalised scores of each game, ours and published]({plot})
 
-- An interval is over the choice of games: {resamples:,} times as many games are drawn from these with
-  replacement. It does not say how far seeds differ.
+- **An interval is over the choice of games**: {resamples:,} times as many games are drawn from these with
+  replacement. It does not say how far seeds differ. That 0 is outside the interval of the difference
+  therefore does not show that the agent is worse: other seeds would give another difference.
+- **A published score is a mean over seeds, ours is of one.** Where few seeds score far more than the others,
+  as on kung_fu_master, one seed is below the mean more often than above it.
 - Made with {threads} on {processors}, torch {torch}, begun at {commits}, {dates}. Runs were
   interrupted and resumed {resumes} times in all; notices that a resume may not be exact were counted for
   {recorded} of them alone: {inexact}. Minutes are those of training without the final games; two
@@ -60,8 +63,8 @@ importance weights that the spec had until November 2026**, `replay.weight_maxim
   ([costs](../algorithms.md#what-an-agent-costs)).
 - †: the cap of 108,000 frames cut games.
 
-**Not shown:** {missing}other seeds of {others}; the forms of DER with other hyperparameters, such as
-Dopamine's.
+**Not shown:** {missing}other seeds of {others}; today's spec of DER on {games}; the forms of DER with other
+hyperparameters, such as Dopamine's.
 
 Made from [runs.csv](der/runs.csv) and [evaluations.csv](der/evaluations.csv), with the complete
 [spec](der/spec.toml), by the sweep `atari100k_der` with the two values that are named above in its `[set]`:
@@ -165,7 +168,7 @@ def page(scores: list[GameScore], runs: pl.DataFrame) -> str:
         plot=PLOT,
         resamples=RESAMPLES,
         threads=f"{runs['torch_threads'].max()} thread each",
-        processors=every(runs, "cpu_model"),
+        processors=processors(runs),
         torch=every(runs, "torch"),
         commits=every(runs, "commit"),
         dates=every(runs, "started", 10),

@@ -19,12 +19,12 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 import polars as pl
-from gather import every, final_of, finished_of, gather_evaluations, trained
+from gather import every, final_of, finished_of, gather_evaluations, processors, trained
 from keep import read
 from keep_der import PUBLISHED, marked, number
 
 from atari_dqn.compare.reference.atari100k import columns_of
-from atari_dqn.compare.statistics import column, difference
+from atari_dqn.compare.statistics import Estimate, column, difference
 
 RESULTS = Path(__file__).parent
 KEPT, PLOT, PAGE = Path("der_weights"), Path("der_weights/curves.png"), Path("der_weights.md")
@@ -45,6 +45,8 @@ mean of the final 100 games.
 
 {means}
 
+{answer}
+
 ![Evaluations by frames, a line for each seed]({plot})
 
 - **The mean weight** is that of the last report of a run, in minibatches that are drawn for it.
@@ -60,7 +62,7 @@ mean of the final 100 games.
 - **Form and commit go together**: {commits}. Between these commits kernels changed too, in the last bits of
   their results.
 
-**Not shown:** other games; the constant and the set one without the other.
+**Not shown:** other games; more seeds; the constant and the set one without the other.
 
 Made from [runs.csv](der_weights/runs.csv) and [evaluations.csv](der_weights/evaluations.csv) by sweeps of
 `spec = "atari100k_der"` with these games and seeds. The runs with the weights of the replay are of an earlier
@@ -142,6 +144,7 @@ def page(runs: pl.DataFrame, evaluations: pl.DataFrame) -> str:
     return TEXT.format(
         table="\n".join(table(games)),
         means="\n".join(f"- {means(game, forms)}" for game, forms in games.items()),
+        answer=answer(games),
         plot=PLOT,
         made=made(runs),
         commits=commits(runs),
@@ -159,9 +162,21 @@ def table(games: dict[str, dict[str, Form]]) -> Iterator[str]:
             yield f"| {game} | {FORMS[form]} | {each} | {mean} | {found.mean_weight:.2f} |"
 
 
+def difference_of(forms: dict[str, Form]) -> Estimate:
+    """Estimate the mean with the minibatch's weights less that with the replay's."""
+    return difference(column(forms["minibatch"].scores), column(forms["replay"].scores))
+
+
+def answer(games: dict[str, dict[str, Form]]) -> str:
+    """Name the games on which the interval of the difference excludes 0."""
+    intervals = {game: difference_of(forms).interval for game, forms in games.items()}
+    shown = [game for game, each in intervals.items() if each and (each.low > 0 or each.high < 0)]
+    return f"**A difference is shown on {' and '.join(shown) or 'neither game'}.**"
+
+
 def means(game: str, forms: dict[str, Form]) -> str:
     """Say by how much the means of the forms differ, and what is published."""
-    found = difference(column(forms["minibatch"].scores), column(forms["replay"].scores))
+    found = difference_of(forms)
     between = found.interval
     interval = f" [{number(between.low)}, {number(between.high)}]" if between else ""
     published = {each.agent: figure.mean for each, figure in columns_of(game)}
@@ -180,11 +195,11 @@ def commits(runs: pl.DataFrame) -> str:
 
 def made(runs: pl.DataFrame) -> str:
     """Say on what the runs were made, and how often they were resumed."""
-    threads, processors = every(runs, "torch_threads"), every(runs, "cpu_model")
+    threads = every(runs, "torch_threads")
     commits, dates = every(runs, "commit"), every(runs, "started", 10)
     return (
-        f"{len(runs)} runs of {threads} thread each on {processors}, torch {every(runs, 'torch')}, begun at "
-        f"commits {commits}, {dates}; resumed {runs['resumes'].sum()} times, with "
+        f"{len(runs)} runs of {threads} thread each on {processors(runs)}, torch {every(runs, 'torch')}, "
+        f"begun at commits {commits}, {dates}; resumed {runs['resumes'].sum()} times, with "
         f"{runs['inexact_notices'].sum()} notices that a resume may not be exact."
     )
 

@@ -18,13 +18,15 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 import polars as pl
-from gather import every, final_of, finished_of, gather_evaluations, trained
+from gather import every, final_of, finished_of, gather_evaluations, processors, trained
 
 from atari_dqn.compare.statistics import Estimate, column, difference
 
 RESULTS = Path(__file__).parent
 KEPT, PLOT, PAGE = Path("ladder"), Path("ladder/scores.png"), Path("ladder.md")
-MARK = "‡"
+MARK, NO_INTERVAL = "‡", "[–]"
+FALSE_SHARES = (1 / 40, 1 / 20)
+"""The share of Welch's intervals that exclude 0 where nothing differs, with two seeds and with many."""
 MILLIONS = 2
 """Emulator frames of a run, in millions."""
 STEPS = {
@@ -34,13 +36,13 @@ STEPS = {
     "4_dueling": "+ dueling",
     "5_n_step": "+ 5-step returns",
     "6_c51": "+ C51",
-    "7_noisy": "+ noisy layers, without ε",
+    "7_noisy": "+ noisy layers instead of ε",
 }
 """Methods of the sweep, each with what the one before lacks."""
 TEXT = """\
 # What does each part of Rainbow add, with the settings of `pong_quick`?
 
-From plain DQN to Rainbow in seven steps, one part more at each
+Seven agents from plain DQN to Rainbow, each with one part more than the one before
 ([`ladder_quick`](../../runs/sweeps/ladder_quick.toml)): two million frames of a game, then 30 games with the
 last weights. A score is the mean of these games; the increment is the mean over seeds less that of the step
 before, with its 95 % interval.
@@ -53,8 +55,8 @@ before, with its 95 % interval.
 
 - **An interval is over seeds**, by Welch's t-test
   ([decision 89](../decisions/0089-a-difference-is-shown-by-welchs-interval.md)); of a few seeds it is wide.
-  If no part changed anything, one interval in twenty to forty would exclude 0 all the same. A dash: a step
-  with a single seed.
+  If no part changed anything, one interval in twenty to forty would exclude 0 all the same: with the
+  {intervals} of this page, at least one would in {false_finds} of all cases.{dash}
 - **Neighbouring increments share a step**: a lucky seed of one raises its increment and lowers the next.
 - **The order matters**: an increment is that of a part on top of all before it, in this order.
 - **Every step has the settings of `pong_quick`**, which were chosen for a DQN with Double, dueling, 5-step
@@ -67,7 +69,8 @@ before, with its 95 % interval.
   resumed {resumes} times in all, with {inexact} notices that a resume may not be exact. Two runs trained at
   once, next to other work.
 
-**Not shown:** other games, longer runs, Track B's own settings (`dqn sweep ladder`).
+**Not shown:** other games; other orders of the parts; a part taken away from Rainbow; longer runs; Track B's
+own settings (`dqn sweep ladder`).
 
 Made from [runs.csv](ladder/runs.csv) and [evaluations.csv](ladder/evaluations.csv) by
 
@@ -160,21 +163,32 @@ def _steps(final: pl.DataFrame) -> Iterator[Step]:
 def page(steps: dict[str, list[Step]], runs: pl.DataFrame) -> str:
     """Make the page."""
     frames = sum(len(step.scores) for ladder in steps.values() for step in ladder) * MILLIONS
+    tables = "\n\n".join(table(game, ladder) for game, ladder in steps.items())
+    intervals = sum(bool(step.sign) for ladder in steps.values() for step in ladder)
     return TEXT.format(
-        tables="\n\n".join(table(game, ladder) for game, ladder in steps.items()),
+        tables=tables,
+        intervals=intervals,
+        false_finds=false_finds(intervals),
+        dash=" A dash: a step\n  with a single seed." if NO_INTERVAL in tables else "",
         summary="\n".join(summary(game, ladder) for game, ladder in steps.items()),
         plot=PLOT,
         mark=MARK,
         frames=f"{frames} million frames",
         count=len(runs),
         threads=f"{runs['torch_threads'].max()} thread",
-        processors=every(runs, "cpu_model"),
+        processors=processors(runs),
         torch=every(runs, "torch"),
         commits=every(runs, "commit"),
         dates=every(runs, "started", 10),
         resumes=runs["resumes"].sum(),
         inexact=runs["inexact_notices"].sum(),
     )
+
+
+def false_finds(intervals: int) -> str:
+    """Say how often at least one of several intervals excludes 0 where nothing differs."""
+    low, high = (1 - (1 - share) ** intervals for share in FALSE_SHARES)
+    return f"{100 * low:.0f} to {100 * high:.0f} %"
 
 
 def table(game: str, ladder: list[Step]) -> str:
@@ -192,7 +206,7 @@ def increment(step: Step) -> str:
     if step.increment is None:
         return ""
     found, interval = signed(step.increment.value), step.increment.interval
-    bounds = f"[{signed(interval.low)}, {signed(interval.high)}]" if interval else "[–]"
+    bounds = f"[{signed(interval.low)}, {signed(interval.high)}]" if interval else NO_INTERVAL
     return f"{found} {bounds}{step.mark}"
 
 
@@ -225,9 +239,11 @@ def draw(steps: dict[str, list[Step]], path: Path) -> None:
     for place, (game, ladder) in zip(places[0], steps.items(), strict=True):
         at = np.arange(len(ladder))
         for x, step in zip(at, ladder, strict=True):
-            place.plot([x] * len(step.scores), step.scores, "o", color="C0", alpha=0.6, markersize=5)
+            label = "a seed" if x == 0 else None
+            xs = [x] * len(step.scores)
+            place.plot(xs, step.scores, "o", color="C0", alpha=0.6, markersize=5, label=label)
         place.plot(at, [np.mean(step.scores) for step in ladder], color="C0", label="mean over seeds")
-        place.set_xticks(at, [STEPS[step.method].split(",")[0] for step in ladder], rotation=40, ha="right")
+        place.set_xticks(at, [f"{STEPS[each.method]}{each.mark}" for each in ladder], rotation=40, ha="right")
         place.set_title(game)
         place.grid(alpha=0.3)
     places[0][0].set_ylabel("mean of the final 30 games")

@@ -15,6 +15,7 @@ import argparse
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ EARLIER_RUNS = ("seed1", "seed2", "seed3")
 """Those with the project's kernels; the others are of another machine and from before there were any."""
 AGENTS = {"pqn": "PQN", "pong_quick": "`pong_quick`"}
 MILLIONS, MINUTES = (1, 2, 3, 4, 5), (5, 10, 15)
+LINE_STYLES = ("-", "--", ":", "-.")
 COUNTS = {"resumes": "resumes", "busy_notices": "notices of a busy machine"}
 """What is said of a run if there was any: the column of runs.csv and its words."""
 LATEST_GAME = {"env_frames": 50_000, "minutes": 0.4}
@@ -39,7 +41,8 @@ TEXT = """\
 
 [PQN](../algorithms.md#pqn) has no replay and no target network, and plays Pong in 128 environments.
 `pong_quick` is a DQN with Double, dueling, 5-step returns and prioritized replay, in 8. A score is the mean
-of the last {window} training games that had ended. A dash: the run did not come so far.
+of the last {window} training games that had ended. A dash: the run did not come so far, or no game
+had ended.
 
 {table}
 
@@ -213,7 +216,7 @@ def scores_table(runs: list[Run], moments: dict[str, tuple[str, float]]) -> str:
 
 
 def score_at(games: pl.DataFrame, clock: str, moment: float) -> float | None:
-    """Return the mean of the last games that had ended; None if the run did not come so far."""
+    """Return the mean of the last games that had ended; None if none had or the run did not come so far."""
     if games[clock].max() < moment - LATEST_GAME[clock]:
         return None
     return games.filter(pl.col(clock) <= moment)["episode_return"].tail(WINDOW_EPISODES).mean()
@@ -241,17 +244,18 @@ def description(run: Run) -> str:
 
 
 def draw(runs: list[Run], timed: list[Run], path: Path) -> None:
-    """Draw the mean of the last training games by frames and by minutes, a color for each agent."""
+    """Draw the mean of the last training games by frames and by minutes: colors are agents, styles seeds."""
     figure, axes = plt.subplots(1, 2, figsize=(11, 4), sharey=True, layout="constrained")
     by_frames = (runs, "env_frames", 1e-6, "emulator frames (millions)")
     by_minutes = (timed, "minutes", 1.0, "minutes since the start, one core each")
     for place, (shown, clock, unit, label) in zip(axes, (by_frames, by_minutes), strict=True):
+        styles = {agent: cycle(LINE_STYLES) for agent in AGENTS}
         for run in shown:
             color = f"C{list(AGENTS).index(run.agent)}"
             mean = run.games["episode_return"].rolling_mean(WINDOW_EPISODES)
-            place.plot(
-                run.games[clock] * unit, mean, color=color, alpha=0.8, label=run.label.replace("`", "")
-            )
+            named = run.label.replace("`", "")
+            style = next(styles[run.agent])
+            place.plot(run.games[clock] * unit, mean, style, color=color, alpha=0.8, label=named)
         place.set_xlabel(label)
         place.grid(alpha=0.3)
     axes[0].set_ylabel(f"return of a game, mean of the last {WINDOW_EPISODES}")

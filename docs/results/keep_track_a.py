@@ -21,6 +21,7 @@ from gather import add, gather, origin, trained
 from keep import WINDOW_EPISODES, read
 from keep_pqn import RESULTS, Run, number, runs_of
 
+from atari_dqn.compare.reference.caps import MARK
 from atari_dqn.compare.reference.studies import Figure, curves
 
 KEPT, PLOT, PAGE = Path("track_a"), Path("track_a/curves.png"), Path("track_a.md")
@@ -33,7 +34,7 @@ TEXT = """\
 [`pong_trackA`](../../runs/pong_trackA.toml), the DQN of Mnih et al. (2015), on {games}: an evaluation of
 30 games after each million frames, next to the three seeds of nnabla-rl's DQN, their mean with the lowest and
 the highest in brackets. **Inside** is a score that is no further outside these two than they are apart. A
-dash: the run has not come so far.
+dash: the run has not come so far.{cut}
 
 {table}
 
@@ -49,7 +50,7 @@ dash: the run has not come so far.
   `pong_trackA_lua` counts that way too.
 - **The protocols are alike, but for the cap of a game.** Both play with ε = 0.05, up to 30 no-op frames and
   no sticky actions. Games of Track A end after 18,000 frames, as in its paper, those of nnabla-rl after
-  400,000.
+  400,000. There is a verdict only where no game reached 18,000.
 - At 10M the published figure is the mean of the evaluations from 8M to 12M frames, ours of those from 8M on,
   which is lower while scores rise.
 - **Minutes** are those of the whole run, with its evaluations. Two runs trained at once, next to other work.
@@ -65,6 +66,18 @@ dqn sweep track_a_10m
 python docs/results/keep_track_a.py RUN...
 ```
 """
+
+
+CUT_NOTE = f" {MARK}: the cap cut games, so that there is no verdict."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Score:
+    """The mean return of one or several evaluations."""
+
+    mean: float
+    is_cut: bool
+    """Whether the frame cap cut one of their games."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,9 +136,11 @@ def kept_runs(results: Path) -> list[TrackARun]:
 
 def page(runs: list[TrackARun]) -> str:
     """Make the page."""
+    scores = table(runs)
     return TEXT.format(
         games=" and ".join(game.capitalize() for game in games_of(runs)),
-        table=table(runs),
+        table=scores,
+        cut=CUT_NOTE if MARK in scores else "",
         progress=progress(runs),
         plot=PLOT,
         runs="\n".join(map(description, runs)),
@@ -158,22 +173,30 @@ def published(game: str) -> dict[int, Figure]:
     return {figure.env_frames // 1_000_000: figure for figure in curves(game)[PUBLISHED]}
 
 
-def score_at(evaluations: pl.DataFrame, millions: int) -> float | None:
+def score_at(evaluations: pl.DataFrame, millions: int) -> Score | None:
     """Return our score as the published one is made; None if the run has not come so far."""
-    mean: float | None = evaluations_at(evaluations, millions)["mean_return"].mean()  # type: ignore[assignment]
-    return mean
+    averaged = evaluations_at(evaluations, millions)
+    if averaged.is_empty():
+        return None
+    mean: float = averaged["mean_return"].mean()  # type: ignore[assignment]
+    return Score(mean=mean, is_cut=bool((averaged["frame_caps"] > 0).any()))
 
 
-def verdict_of(score: float | None, figure: Figure | None) -> str:
-    """Format a score, and say whether it is inside the range of published seeds, widened by its width."""
+def verdict_of(score: Score | None, figure: Figure | None) -> str:
+    """Format a score, and say whether it is inside the range of published seeds, widened by its width.
+
+    Nothing is said of a score whose games were cut: the published ones had longer games.
+    """
     if score is None:
         return "–"
+    if score.is_cut:
+        return number(score.mean) + MARK
     if figure is None or figure.lowest is None or figure.highest is None:
-        return number(score)
+        return number(score.mean)
     width = figure.highest - figure.lowest
-    if score < figure.lowest - width:
-        return f"{number(score)}, **below**"
-    return f"{number(score)}, {'above' if score > figure.highest + width else 'inside'}"
+    if score.mean < figure.lowest - width:
+        return f"{number(score.mean)}, **below**"
+    return f"{number(score.mean)}, {'above' if score.mean > figure.highest + width else 'inside'}"
 
 
 def progress(runs: list[TrackARun]) -> str:

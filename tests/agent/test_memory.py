@@ -90,6 +90,22 @@ def test_gradient_at_the_burn_ins_end_is_that_of_an_unroll_from_there(kind: str)
     assert all(torch.equal(one, other) for one, other in zip(*gradients, strict=True))
 
 
+def test_each_frame_after_the_burn_in_has_its_own_stack_and_inputs() -> None:
+    network = make_recurrent_network(stack=3)
+    batch = make_sequences(width=network.memory.width, steps=2, burn_in=2, stack=3)
+    state, q = batch.state, []
+    with torch.no_grad():
+        for frame in range(5):
+            if frame == 2:  # the first one after the burn-in
+                state = state.masked_fill(batch.is_first[:, None], 0.0)
+            stack, one = batch.frames[:, frame : frame + 3], slice(frame, frame + 1)
+            action, reward = batch.last_action[:, one], batch.last_reward[:, one]
+            of_frame, state = network.unroll(stack, action, reward, state)
+            q.append(of_frame[:, 0])
+        found = UnrollMemory().q_values(network, batch)
+    torch.testing.assert_close(found, torch.stack(q[2:], dim=1), atol=1e-5, rtol=1e-5)
+
+
 @pytest.mark.fault("W05")
 @KINDS
 def test_gradient_reaches_every_weight(kind: str) -> None:

@@ -14,7 +14,7 @@ from atari_dqn.compare.comparison import compare
 from atari_dqn.compare.document import comparison_document
 from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.evaluation.checkpoint_score import evaluate_checkpoint, save_score
-from atari_dqn.evaluation.export import archive_of
+from atari_dqn.evaluation.export import archive_of, newest_video
 from atari_dqn.evaluation.frozen_agent import load_frozen
 from atari_dqn.evaluation.weights import weights_data
 from atari_dqn.run.archive.archive import (
@@ -115,6 +115,12 @@ def test_a_comparison_of_an_archive_is_that_of_its_run(run_dir: Path, archive: P
     assert document(imported) == document(run_dir)
 
 
+def test_a_folder_of_archives_is_compared(archive: Path, tmp_path: Path):
+    shutil.copy(archive, tmp_path / "mine.dqn")
+    (result,) = dqn.compare(tmp_path).results
+    assert [run.path for run in result.group.runs] == [tmp_path / "mine.dqn"]
+
+
 def test_an_archive_has_the_video_of_its_step(archive: Path, imported: Path):
     assert read_archive(archive).parts["videos/step_000000300.mp4"] == b"frames" * 100
     assert (imported / "videos" / "step_000000300.mp4").read_bytes() == b"frames" * 100
@@ -148,7 +154,7 @@ def test_an_archive_that_is_made_again_has_the_later_video_alone(archive: Path, 
     videos = tmp_path / "copy_results" / "videos"
     videos.mkdir(parents=True)
     (videos / "step_000000300_run.mp4").write_bytes(b"later")
-    parts = archive_of(load_frozen(path, CPU)).parts
+    parts = archive_of(load_frozen(path, CPU), newest_video(load_frozen(path, CPU))).parts
     assert {name: data for name, data in parts.items() if name.startswith("videos/")} == {
         "videos/step_000000300_run.mp4": b"later"
     }

@@ -18,7 +18,7 @@ from atari_dqn.files.atomic import sha256_of_file
 from atari_dqn.run.checkpoint import stages
 from atari_dqn.run.checkpoint.manifest import sealed, verify
 from atari_dqn.run.checkpoint.reconcile import checkpoint_directories, reconcile
-from atari_dqn.run.checkpoint.rewind import later_checkpoints, rewind
+from atari_dqn.run.checkpoint.rewind import later_checkpoints, named_checkpoint, rewind
 from atari_dqn.run.checkpoint.stages import restore_replaced
 from atari_dqn.run.checkpoint.state_files import read_agent
 from atari_dqn.run.checkpoint.state_tree import tree_digest
@@ -238,6 +238,18 @@ def test_lost_link_to_the_latest_is_not_needed(store: CheckpointStore) -> None:
     save(store, 7)
     (store.folder / "latest").unlink()
     assert store.latest().name == "step_000000007"
+
+
+@pytest.mark.parametrize("target", ["../other/step_000000007", "latest", "moved"])
+def test_link_to_anything_but_a_checkpoint_of_the_run_is_damaged(store: CheckpointStore, target: str) -> None:
+    save(store, 7)
+    save(CheckpointStore(store.folder.parent / "other"), 7)
+    (store.folder / "latest").unlink()
+    (store.folder / "latest").symlink_to(target)
+    with pytest.raises(DamagedError, match=rf"latest: points to {target}, which is not a checkpoint of this"):
+        store.latest()
+    with pytest.raises(UserError, match=r"no checkpoint 'latest'; there are: step_000000007$"):
+        named_checkpoint(store, "latest")
 
 
 def test_checkpoint_without_its_manifest_is_damaged(store: CheckpointStore) -> None:

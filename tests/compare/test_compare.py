@@ -310,7 +310,8 @@ def test_a_group_with_no_finished_run_says_where_it_can_be_compared(tmp_path: Pa
     running = make_run(tmp_path / "running", [-20.0, -10.0], finished=False)
     comparison = compared(running)
     assert comparison.results[0].last.estimates == {}
-    assert warned(comparison, "no run has a score here; `--at 1_000_000` compares what all of its runs have")
+    where = "`--at 1_000_000`, in Python `at_frames=1_000_000`,"
+    assert warned(comparison, f"no run has a score here; {where} compares what all of its runs have")
     assert compared(running, at_frames=1_000_000).results[0].last.values == [-10.0]
 
 

@@ -131,6 +131,16 @@ def test_no_verdict_on_another_protocol():
     assert published("pong", 10_000_000, TRACK_A, cap_reached=True).verdict(-21.0) == ""
 
 
+@pytest.mark.parametrize(
+    ("field", "value", "difference"),
+    [("full_action_set", True, "all 18 actions no"), ("flicker_probability", 0.5, "flicker 0")],
+)
+def test_field_that_studies_do_not_state_is_as_in_all_of_them(field: str, value: object, difference: str):
+    protocol = dataclasses.replace(TRACK_A, **{field: value})
+    found = published("pong", 5_000_000, protocol, cap_reached=False)
+    assert (found.differences, found.verdict(-21.0)) == ((difference,), "")
+
+
 def test_no_verdict_by_a_single_printed_number():
     best = Subject(
         is_averaged=True, game="pong", agent="dqn", protocol=dataclasses.replace(TRACK_A, checkpoint="best")

@@ -29,6 +29,16 @@ def test_a_folder_stands_for_the_runs_below_it_those_directly_in_it_first(tmp_pa
     assert found == ["a", "b", "a_sweep/a", "a_sweep/c"]
 
 
+def test_archives_in_a_folder_count_as_runs_where_they_can_be_compared(tmp_path: Path) -> None:
+    run(tmp_path / "b")
+    for name in ("b.dqn", "a.dqn", "shared/c.dqn", ".d.dqn", "b/e.dqn"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    found = [str(path.relative_to(tmp_path)) for path in expand_run_paths([tmp_path], archives=True)]
+    assert found == ["a.dqn", "b", "b.dqn", "shared/c.dqn"]
+    assert expand_run_paths([tmp_path]) == [tmp_path / "b"]
+
+
 def test_nothing_in_a_run_is_another_run(tmp_path: Path) -> None:
     run(tmp_path / "a" / "copies" / "b")
     (tmp_path / "a" / "spec.toml").touch()
@@ -113,3 +123,19 @@ def test_a_link_in_a_circle_hides_no_run(tmp_path: Path) -> None:
     (tmp_path / "a" / "spec.toml").touch()
     (tmp_path / "circle").symlink_to("circle")
     assert expand_run_paths([tmp_path]) == [tmp_path / "a"]
+
+
+@pytest.mark.parametrize(("linking", "own"), [("a", "z"), ("z", "a")])
+def test_a_run_has_the_name_of_its_own_folder_wherever_a_link_to_it_is(
+    tmp_path: Path, linking: str, own: str
+) -> None:
+    run(tmp_path / own / "b")
+    (tmp_path / linking).mkdir()
+    (tmp_path / linking / "latest").symlink_to(tmp_path / own / "b")
+    assert expand_run_paths([tmp_path]) == [tmp_path / own / "b"]
+
+
+def test_a_run_and_a_link_to_it_are_one_run(tmp_path: Path) -> None:
+    run(tmp_path / "outputs" / "b")
+    (tmp_path / "latest").symlink_to("outputs/b")
+    assert expand_run_paths([tmp_path / "latest", tmp_path / "outputs"]) == [tmp_path / "latest"]

@@ -2,9 +2,9 @@
 
     fake_training.py train SPEC --run-dir RUN …     fake_training.py resume RUN …
 
-RUN.plan holds exit codes, one for each call; `-9` kills the process, `wait` waits for SIGTERM, then makes
-RUN/stopped and ends with 143, `checkpoint:N` makes a checkpoint of a new step and ends with N. Without the
-file it ends with 0.
+RUN.plan holds exit codes, one for each call; `-9` kills the process, `wait:N` waits for SIGTERM, then makes
+RUN/stopped and ends with N, or 143 for `wait`, `checkpoint:N` makes a checkpoint of a new step and ends with
+N. Without the file it ends with 0.
 Exit code 0 writes a summary. Each call appends its words and its environment to RUN.calls.
 """
 
@@ -14,12 +14,6 @@ import signal
 import sys
 import time
 from pathlib import Path
-
-
-def stop(*_: object) -> None:
-    (run / "stopped").touch()
-    sys.exit(143)
-
 
 words = sys.argv[1:]
 run = Path(words[words.index("--run-dir") + 1] if words[0] == "train" else words[1])
@@ -36,11 +30,14 @@ step = steps[number] if number < len(steps) else "0"
 if step.startswith("checkpoint:"):
     (run / "checkpoints" / f"step_{number:09d}").mkdir()
     step = step.partition(":")[2]
-if step == "wait":
-    signal.signal(signal.SIGTERM, stop)
+if step.startswith("wait"):
+    stops: list[int] = []
+    signal.signal(signal.SIGTERM, lambda number, _: stops.append(number))
     (run / "waiting").touch()
-    while True:
+    while not stops:
         time.sleep(0.05)
+    (run / "stopped").touch()
+    step = step.partition(":")[2] or "143"
 if step.startswith("-"):
     os.kill(os.getpid(), -int(step))
 if step == "0":

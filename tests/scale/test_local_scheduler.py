@@ -232,6 +232,37 @@ def test_a_read_that_fails_ends_the_command_after_what_runs_was_saved(opened: Op
     assert list(opened.folder.leases.path.iterdir()) == []
 
 
+def test_a_run_that_finishes_while_the_others_are_stopped_after_an_error_has_finished(opened: OpenedSweep):
+    (opened.folder.path / f"{name(1)}.plan").write_text("wait:0")
+
+    def show(names: Collection[str]) -> None:
+        if (opened.folder.path / name(1) / "waiting").exists():
+            raise UserError("record.json: stale file handle")
+
+    result = scheduler(opened, jobs=1, show=show).run(opened.record.members)
+    assert (result.finished, result.unfinished) == ((name(1),), tuple(map(name, (2, 3, 4))))
+
+
+def test_an_error_of_a_run_is_known_also_after_an_interrupt(
+    opened: OpenedSweep, monkeypatch: pytest.MonkeyPatch
+):
+    (opened.folder.path / f"{name(1)}.plan").write_text("wait")
+    waiting, failed = opened.folder.path / name(1) / "waiting", Event()
+    write = training_process.write_atomically
+
+    def full(path: Path, data: bytes) -> None:
+        if name(2) in str(path):
+            while not waiting.exists():
+                time.sleep(0.01)
+            failed.set()
+            raise UserError("cannot write x: no space left on device")
+        write(path, data)
+
+    monkeypatch.setattr(training_process, "write_atomically", full)
+    result = scheduler(opened, cores=[0, 1], is_interrupted=failed.is_set).run(opened.record.members[:2])
+    assert "no space left" in str(result.error)
+
+
 def test_a_member_is_stopped_alone_while_others_go_on(opened: OpenedSweep):
     for seed in (1, 2):
         (opened.folder.path / f"{name(seed)}.plan").write_text("wait 0")

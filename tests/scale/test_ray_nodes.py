@@ -34,6 +34,14 @@ def test_a_node_without_torch_is_named():
         check_versions("node 7", {**versions(), "torch": ""}, versions())
 
 
+@pytest.mark.parametrize("name", ["other-agents", "code of other-agents"])
+def test_a_node_with_another_package_of_parts_is_named(monkeypatch: pytest.MonkeyPatch, name: str):
+    here = {"other-agents": "1.0", "code of other-agents": "0aae3e4f3914"}
+    monkeypatch.setattr(node, "packages_here", lambda: here)
+    with pytest.raises(UserError, match=rf"node 7: has {name} none, expected .* as here; install the same"):
+        check_versions("node 7", {key: found for key, found in versions().items() if key != name}, versions())
+
+
 def test_ray_reserves_cores_and_memory_of_the_plan_and_no_gpu():
     found = ray_options(Need(cores=3, ram=5_000, vram=7_000, disk=11_000))
     assert {key: found.get(key) for key in ("num_cpus", "memory", "num_gpus")} == {

@@ -161,6 +161,21 @@ def test_a_halt_is_recorded_without_its_advice_and_other_errors_with_all_lines(
     assert failure.reason == reason
 
 
+def test_a_run_that_cannot_be_saved_when_it_is_stopped_has_failed(
+    runner: Runner, folder: SweepFolder, member: Member
+):
+    plan(folder, member, "wait:2")
+    outcomes: list[Outcome] = []
+    thread = Thread(target=lambda: outcomes.append(runner.run(member, PLACE)))
+    thread.start()
+    wait_for(folder.path / member.name / "waiting")
+    runner.stop.set()
+    thread.join()
+    (outcome,) = outcomes
+    assert outcome.failure == Failure(kind="invalid", reason="the reason of 2", exit_code=2)
+    assert read_failures(folder.failures) == {member.name: outcome.failure}
+
+
 def test_the_last_error_of_an_output_has_all_its_lines(tmp_path: Path):
     output = tmp_path / "output.txt"
     output.write_text("error: an earlier one\nerror: the loss is nan\n\n  resume it\n")

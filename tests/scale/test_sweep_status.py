@@ -147,7 +147,7 @@ def test_the_plan_has_measured_rates_of_the_method_and_what_fits(opened: OpenedS
     text = "\n".join(plan_lines(plan, 110))
     assert [run.frames_per_second for run in plan.runs] == [100.0] * SEEDS
     assert "6 runs, 4 of them to do: 13,000 frames" in text
-    assert "at once here: 1, on 1 cores; one more would lack cores" in text
+    assert "at once here: 1, on 1 core; one more would lack cores" in text
     assert "time, evaluations left out: 2m 10s one after another, 2m 10s with 1 at once" in text
 
 

@@ -176,3 +176,31 @@ def test_a_damaged_file_is_named_with_the_remedy(tmp_path: Path, text: str) -> N
     (tmp_path / "wandb.json").write_text(text)
     with pytest.raises(DamagedError, match=r"wandb\.json: .*; without the file, every row is sent"):
         SentRows(tmp_path / "wandb.json")
+
+
+class Histograms(Service):
+    """Keeps the frames of the evaluations whose games it gets."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.evaluated: list[int] = []
+
+    def _send_notice(self, notice: Notice) -> None:
+        self.evaluated += [notice.env_frames for _ in self._new_games(notice)]
+
+
+def evaluation(step: int) -> tuple[Row, Notice]:
+    games = {"returns": [1.0, 3.0]}
+    played = Notice(kind="evaluation", step=step, env_frames=4 * step, message="", data=games)
+    return row("eval_log", step), played
+
+
+@pytest.mark.parametrize(("kind", "frames"), [("resumed", [80]), ("inexact", [40, 80])])
+def test_games_of_an_evaluation_are_sent_again_only_by_an_inexact_resume(
+    tmp_path: Path, kind: str, frames: list[int]
+) -> None:
+    frames_sent(tmp_path / "sent.json", *evaluation(10))
+    service = Histograms(tmp_path / "sent.json")
+    for event in (notice("resumed", 5), notice(kind, 5), *evaluation(10), *evaluation(20)):
+        service.handle(event)
+    assert service.evaluated == frames

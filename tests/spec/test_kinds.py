@@ -50,3 +50,21 @@ def test_a_file_that_may_be_of_the_expected_kind_has_the_faults_of_its_keys(
     (tmp_path / "mine.toml").write_text(text)
     with pytest.raises(SpecError, match=problem):
         load(tmp_path / "mine.toml")
+
+
+@pytest.mark.parametrize(
+    ("load", "name", "problem"),
+    [
+        (load_spec, "ladder_quick", "is the name of a shipped sweep; train it with `dqn sweep"),
+        (load_spec, "pong_learning_rate", "is the name of a shipped tune; search with it by `dqn tune"),
+        (load_sweep, "pong_quick", "is the name of a shipped spec; train it with `dqn train"),
+        (load_tune, "ladder_quick", "is the name of a shipped sweep; train it with `dqn sweep"),
+    ],
+)
+def test_the_name_of_a_shipped_file_of_another_kind_is_named_with_its_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, load, name: str, problem: str
+):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SpecError) as caught:
+        load(Path(name))
+    assert str(caught.value) == f"{name}: {problem} {name}`"

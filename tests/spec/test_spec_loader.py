@@ -66,7 +66,8 @@ FAULTS = {
     ),
     "unknown choice": (
         '[learner]\nloss = "x"',
-        'learner.loss: found "x", expected one of "huber", "mse", or a name that an installed package adds',
+        'learner.loss: found "x", expected one of "huber", "mse", or a name that an installed package adds, '
+        "an entry point of atari_dqn.losses",
     ),
     # names
     "mistyped key": (

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import av
 import pytest
-from tiny import run
+from tiny import CPU, run
 
 from atari_dqn.errors import DiskFullError
+from atari_dqn.evaluation.frozen_agent import load_frozen
 from atari_dqn.record.recording import load_recording
 from atari_dqn.train import evaluation_videos as videos
 
@@ -76,6 +77,17 @@ def test_without_the_extra_recordings_are_kept_and_the_remedy_is_said(
     run(tmp_path / "run", *TWO_EVALUATIONS, ON)
     assert [path.suffix for path in (tmp_path / "run/videos").iterdir()] == [".json"] * 2
     assert "pip install 'atari-dqn[record]'" in notices(tmp_path / "run", "video")[0]
+
+
+def test_recording_of_a_run_has_the_digest_of_its_weights_and_the_protocol_of_its_score(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(videos, "_NEEDED", ("a_package_of_no_one",))
+    run(tmp_path / "run", *TWO_EVALUATIONS, ON)
+    source = load_recording(tmp_path / "run/videos/step_000000160.json").source
+    last_row = (tmp_path / "run/eval_log.csv").read_text().splitlines()[-1]
+    assert source.weights_sha256 == load_frozen(tmp_path / "run", CPU).weights_sha256
+    assert last_row.endswith(source.protocol_digest)
 
 
 def kinds(path: Path) -> list[str]:

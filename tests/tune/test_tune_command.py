@@ -125,7 +125,7 @@ def test_a_plan_starts_and_writes_nothing(tune: Tune, tmp_path: Path):
 
 def test_jobs_limit_the_runs_at_once_of_a_plan(tune: Tune, tmp_path: Path):
     (tmp_path / "mine.toml").write_text(TEXT.replace("[sampler]", "[sampler]\ntrials_at_once = 2"))
-    assert "at once here: 1 runs of 2 trials" in tune("mine.toml", "--plan", "--jobs", "1").out
+    assert "at once here: 1 run of 2 trials" in tune("mine.toml", "--plan", "--jobs", "1").out
 
 
 def test_what_a_killed_first_write_left_does_not_keep_a_tune_from_its_folder(tune: Tune, tmp_path: Path):

@@ -86,9 +86,9 @@ def test_the_plan_has_no_more_runs_at_once_than_jobs(
     hardware = replace(find_hardware(tmp_path), cores_usable=3)
     auto = {"learner.precision": "fp32", "learner.compile": False, "system.workers": 0}
     record = replace(place[0], auto=auto)
-    for jobs, at_once in ((None, 2), (1, 1)):
+    for jobs, at_once in ((None, "2 runs"), (1, "1 run")):
         *_, last = plan_lines(record, hardware, ["cpu"], jobs=jobs)
-        assert last == f"at once here: {at_once} runs of 1 trial, on 3 cores"
+        assert last == f"at once here: {at_once} of 1 trial, on 3 cores"
 
 
 def test_a_budget_is_raised(place: Place):

@@ -6,8 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tuning import TINY, KilledError, begun, command, trials_of
+from tuning import TINY, FakeWorkers, KilledError, begun, command, trials_of
 
+from atari_dqn.errors import UserError
 from atari_dqn.run.leases.owner import Owner
 from atari_dqn.run.sweep.failures import Failure, write_failure_record
 from atari_dqn.run.sweep.record import Member
@@ -239,6 +240,16 @@ def test_a_run_that_fails_for_another_reason_ends_the_command_and_not_its_trial(
     assert command(record, folder, planted)[0] is not None
     assert not folder.runs.failure("trial0000_catch_seed1").exists()
     assert [trial.state for trial in trials_of(record, folder)] == ["complete", "complete"]
+
+
+def test_an_error_while_a_run_is_trained_ends_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def fail(workers: FakeWorkers) -> None:
+        if workers.calls == 2:
+            raise UserError("no space left on device")
+
+    monkeypatch.setattr(FakeWorkers, "raise_error", fail)
+    with pytest.raises(UserError, match="no space left"):
+        command(*begun(tmp_path, CHOICE), constant)
 
 
 def test_a_score_that_is_not_a_number_fails_its_trial(tmp_path: Path):

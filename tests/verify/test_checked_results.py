@@ -1,16 +1,19 @@
 """`dqn verify` reads the scores and recordings of a run, and compares its links with its catalog."""
 
 import json
+import os
 import shutil
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tiny import CPU
+from tiny import CPU, run
 
 import atari_dqn as dqn
-from atari_dqn.errors import DamagedError
+from atari_dqn.errors import DamagedError, InterruptedRunError
 from atari_dqn.run.directory import RunDirectory
+from atari_dqn.telemetry.events import Event, Row
 from atari_dqn.train import launch
 from atari_dqn.verify.proof import check_only
 
@@ -111,6 +114,25 @@ def test_link_to_another_checkpoint_than_the_catalogs_is_named_with_its_remedy(
         check_only(mine)
     expected = f"{link}: points to {wrong}, but by catalog.json it is {right}; mend it with `ln -sfn {right} "
     assert expected in str(found.value)
+
+
+class InterruptsAtStep200:
+    """Interrupts a run at the end of step 200, as Ctrl-C does."""
+
+    def handle(self, event: Event) -> None:
+        if isinstance(event, Row) and event.table == "update_log" and event.values["step"] == 200:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    def close(self) -> None:
+        pass
+
+
+def test_link_that_a_kill_left_behind_is_accepted_in_a_run_that_is_not_finished(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    with pytest.raises(InterruptedRunError):
+        run(path, "checkpoint.keep_last=2", views=[InterruptsAtStep200()])
+    with_link(path, "latest", "step_000000150")
+    assert check_only(path).checkpoints == ("step_000000150", "step_000000200")
 
 
 def test_best_agent_is_that_of_the_catalog_where_the_link_is_wrong(mine: Path) -> None:

@@ -22,9 +22,9 @@ class Time:
         return self.seconds
 
 
-def drawn(header: Header) -> str:
-    console = Console(file=io.StringIO(), width=80)
-    console.print(header.draw())
+def drawn(header: Header, columns: int = 80) -> str:
+    console = Console(file=io.StringIO(), width=columns)
+    console.print(header.draw(columns))
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
@@ -123,3 +123,20 @@ def test_speed_is_of_the_latest_seconds(time: Time) -> None:
         time.seconds = seconds
         speed.add(frames)
     assert speed.frames_per_second() == 200.0
+
+
+@pytest.mark.parametrize(
+    ("columns", "figures"),
+    [
+        (50, "5k/10M   0.1%        0 frames/s        - left"),
+        (40, "5k/10M  0 frames/s  0.1%  - left"),
+        (30, "0 frames/s  0.1%  - left"),
+        (16, "0.1%  - left"),
+    ],
+)
+def test_narrow_terminal_leaves_figures_out_and_cuts_none(time: Time, columns: int, figures: str) -> None:
+    header = Header(title="pong", total_frames=10_000_000, now=time, state_text=lambda: "paused")
+    header.handle(Notice(kind="started", step=0, env_frames=5_000, message=""))
+    title, line = drawn(header, columns).splitlines()
+    assert line.endswith(figures)
+    assert (title.split(), len(title) <= columns, len(line) <= columns) == (["pong", "paused"], True, True)

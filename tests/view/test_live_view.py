@@ -229,11 +229,11 @@ def test_event_that_comes_while_the_screen_is_drawn_waits(
     training = threading.Thread(target=view.handle, args=(episode,))
     draw_header = view._header.draw
 
-    def draw_while_training_goes_on() -> object:
+    def draw_while_training_goes_on(columns: int) -> object:
         training.start()
         training.join(timeout=0.2)
         assert training.is_alive(), "the event changed a panel that was being drawn"
-        return draw_header()
+        return draw_header(columns)
 
     monkeypatch.setattr(view._header, "draw", draw_while_training_goes_on)
     console().print(view.draw(), height=24)

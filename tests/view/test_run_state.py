@@ -49,6 +49,20 @@ def test_namesakes_have_the_names_of_the_folders_above_them(tmp_path: Path) -> N
     assert [names[path] for path in paths] == ["a/seed1", "b/seed1", "seed2", "c/seed1"]
 
 
+def test_a_run_and_a_link_to_it_have_one_name(tmp_path: Path) -> None:
+    (tmp_path / "seed1").mkdir()
+    (tmp_path / "latest").symlink_to("seed1")
+    paths = [tmp_path / name for name in ("seed1", "latest")]
+    assert run_names(paths) == dict.fromkeys(paths, "seed1")
+
+
+def test_a_run_in_the_root_has_its_whole_path_if_a_namesake_is_below_it() -> None:
+    assert run_names([Path("/seed1"), Path("/a/seed1")]) == {
+        Path("/seed1"): "/seed1",
+        Path("/a/seed1"): "a/seed1",
+    }
+
+
 def printed(runs: dict[Path, RunStatus], columns: int) -> list[str]:
     """Return the lines of a table of runs, its titles first."""
     console = Console(width=columns)

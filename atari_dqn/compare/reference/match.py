@@ -31,7 +31,7 @@ _WORDS = {
     "training_max_abs_reward": "rewards within",
 }
 """Short names of the protocol fields that must agree. The number of episodes affects only the noise."""
-_OF_EVERY_STUDY = {"flicker_probability": 0.0}
+_OF_EVERY_STUDY = {"flicker_probability": 0.0, "full_action_set": False}
 """Fields that a study states only where it has another value."""
 
 

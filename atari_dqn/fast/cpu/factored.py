@@ -39,15 +39,15 @@ class FactoredGradient:
 
     def squares(self) -> float:
         """Compute the sum of squares of the gradient before it is scaled."""
-        return float(kernels().squares_of_product(*self._sides()))
+        return float(kernels().squares_of_product(*self._factors()))
 
     def step(self, rule: Rule, averages: Sequence[tuple[Tensor, Tensor]], values: Sequence[float]) -> None:
         """Update the weights and their averages by a kernel: the same to the bit as from `.grad`."""
-        rows = [(weight, *of_weight) for weight, of_weight in zip(self.weights, averages, strict=True)]
+        rows = [(weight, *pair) for weight, pair in zip(self.weights, averages, strict=True)]
         moved = [tensor for row in rows for tensor in row]
         places = [address(tensor, self.weights[0].numel()) for tensor in moved]
         kernels().step_by_product(
-            *self._sides(), self.scale, (ctypes.c_void_p * len(places))(*places), _RULES.index(rule),
+            *self._factors(), self.scale, (ctypes.c_void_p * len(places))(*places), _RULES.index(rule),
             numbers(values),
         )  # fmt: skip
         increment_version(moved)
@@ -60,7 +60,7 @@ class FactoredGradient:
         noise_in, noise_out = self.noise
         return [gradient, gradient * torch.outer(noise_out, noise_in)]
 
-    def _sides(self) -> tuple[int | None, ...]:
+    def _factors(self) -> tuple[int | None, ...]:
         batch, inputs, outputs = sizes_of(self.x, self.weights[0])
         noise_in, noise_out = self.noise or (None, None)
         return (

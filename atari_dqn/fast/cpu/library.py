@@ -29,7 +29,7 @@ _STACK = (_CHOICE, _ADDRESS, _CHOICE, _CHOICE, _ADDRESS, _COUNT, _ADDRESS)
 _TREE = (_ADDRESS, _ADDRESS, _COUNT, _COUNT)  # sums, minima, levels, fan-out
 _PRODUCT = (_COUNT, _COUNT, _COUNT)  # rows, inputs, outputs
 _Types = tuple[type["ctypes._SimpleCData[Any]"], ...]
-_SIDES: _Types = (_CHOICE, *[_ADDRESS] * 2, *[_COUNT] * 3, *[_ADDRESS] * 2)  # unit, values, sizes, noise
+_FACTORS: _Types = (_CHOICE, *[_ADDRESS] * 2, *[_COUNT] * 3, *[_ADDRESS] * 2)  # unit, factors, sizes, noise
 _FUNCTIONS: dict[str, dict[str, tuple[Any, _Types]]] = {
     "threads": {"kernel_sources": (ctypes.c_uint, ()), "pool_of": (_ADDRESS, (_ADDRESS,))},
     "portable": {
@@ -56,8 +56,8 @@ _FUNCTIONS: dict[str, dict[str, tuple[Any, _Types]]] = {
         "encode_backward": (None, (*_STACK, *[_ADDRESS] * 5)),
         "forward": (None, (*_STACK, *[_ADDRESS] * 3, _COUNT, _COUNT, *[_ADDRESS] * 2)),
         "backward": (None, (*_STACK, _ADDRESS, _COUNT, *[_ADDRESS] * 6)),
-        "step_by_product": (None, (*_SIDES, _NUMBER, _ADDRESS, _CHOICE, _ADDRESS)),
-        "squares_of_product": (ctypes.c_double, _SIDES),
+        "step_by_product": (None, (*_FACTORS, _NUMBER, _ADDRESS, _CHOICE, _ADDRESS)),
+        "squares_of_product": (ctypes.c_double, _FACTORS),
         "multiply": (None, (_CHOICE, *_LAYER, _ADDRESS, *_PRODUCT, _CHOICE, _ADDRESS)),
         "multiply_noisy": (None, (_CHOICE, *[_ADDRESS] * 7, *_PRODUCT, _CHOICE, _ADDRESS)),
         "multiply_noisy_backward": (None, (_CHOICE, *[_ADDRESS] * 6, *_PRODUCT, *[_ADDRESS] * 5)),

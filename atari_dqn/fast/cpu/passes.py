@@ -26,9 +26,9 @@ The addresses of weight and bias, those of their σ and of the noise of inputs a
 then the numbers of inputs and outputs.
 """
 _NO_LAYER: Layer = (0, 0, 0, 0, 0, 0, 0, 0)
-Room = list[Tensor | None]
+LayerGradients = list[Tensor | None]
 """The gradients to write: of weight, bias and the σ of both; None if one is not needed."""
-_NO_ROOM: Room = [None] * 4
+_NO_GRADIENTS: LayerGradients = [None] * 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,22 +118,22 @@ def backward(
     kept: Kept,
     upstream: Float[Tensor, "B A Z"],
     *,
-    of_stack: tuple[Sequence[Tensor], Sequence[Tensor]],
-    of_dense: Sequence[Room],
-    of_units: Float[Tensor, "B F"],
+    stack_gradients: tuple[Sequence[Tensor], Sequence[Tensor]],
+    layer_gradients: Sequence[LayerGradients],
+    hidden_gradient: Float[Tensor, "B F"],
 ) -> None:
     """Compute the gradients of a network from the kept tensors of its forward pass.
 
-    `of_stack` receives the gradients of the convolutions' weights and biases, `of_units` that of the hidden
-    layer's outputs before the ReLU. Its product with the layer's input is the gradient of the layer's weight,
-    which is not computed if it is None in `of_dense`.
+    `stack_gradients` receives the gradients of the convolutions' weights and biases, `hidden_gradient` that
+    of the hidden layer's outputs before the ReLU. Its product with the layer's input is the gradient of the
+    layer's weight, which is not computed if it is None in `layer_gradients`.
     """
     batch, actions, numbers = upstream.shape
     assert (batch, actions * numbers) == (layers.batch, layers.num_outputs)
-    rooms = [tensor for room in [*of_dense, _NO_ROOM][:3] for tensor in room]
+    written = [tensor for gradients in [*layer_gradients, _NO_GRADIENTS][:3] for tensor in gradients]
     kernels().backward(
-        unit_of(*layers.stack.weights, of_units), *layers.stack.arguments, layers.dense_numbers(), numbers,
-        kept.addresses, upstream.data_ptr(), *map(pointers, of_stack),
-        integers([0 if tensor is None else tensor.data_ptr() for tensor in rooms]),
-        address(of_units, batch * layers.num_units),
+        unit_of(*layers.stack.weights, hidden_gradient), *layers.stack.arguments, layers.dense_numbers(),
+        numbers, kept.addresses, upstream.data_ptr(), *map(pointers, stack_gradients),
+        integers([0 if tensor is None else tensor.data_ptr() for tensor in written]),
+        address(hidden_gradient, batch * layers.num_units),
     )  # fmt: skip

@@ -105,15 +105,15 @@ def _encode_backward(
     stack = _stack_of(pixels, weights, strides, zeros)
     encoded, *kept = outputs
     upstream = upstream.contiguous()
-    of_weights = [torch.empty_like(weight, dtype=torch.float32) for weight in stack.weights]
-    of_biases = [torch.empty(len(weight)) for weight in weights]
+    weight_gradients = [torch.empty_like(weight, dtype=torch.float32) for weight in stack.weights]
+    bias_gradients = [torch.empty(len(weight)) for weight in weights]
     assert [output.shape for output in kept] == stack.sizes[:-1]
     count = math.prod(stack.sizes[-1])
     kernels().encode_backward(
         unit_of(*weights, *outputs, upstream), *stack.arguments, pointers(kept), address(encoded, count),
-        address(upstream, count), pointers(of_weights), pointers(of_biases),
+        address(upstream, count), pointers(weight_gradients), pointers(bias_gradients),
     )  # fmt: skip
-    return [*of_weights, *of_biases]
+    return [*weight_gradients, *bias_gradients]
 
 
 def _multiply(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
@@ -129,19 +129,19 @@ def _multiply(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
 
 
 def _multiply_backward(
-    upstream: Tensor, x: Tensor, weight: Tensor, of_x: bool
+    upstream: Tensor, x: Tensor, weight: Tensor, needs_x: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Compute the gradients of x, empty unless `of_x`, of the weight and of the bias."""
+    """Compute the gradients of x, empty unless `needs_x`, of the weight and of the bias."""
     upstream, x, weight = upstream.contiguous(), x.contiguous(), weight.contiguous()
-    gradient = torch.empty_like(x) if of_x else x.new_empty(0)
+    x_gradient = torch.empty_like(x) if needs_x else x.new_empty(0)
     rows, inputs, outputs = _sizes_of(x, weight)
-    of_weight, of_bias = torch.empty_like(weight, dtype=torch.float32), torch.empty(outputs)
+    weight_gradient, bias_gradient = torch.empty_like(weight, dtype=torch.float32), torch.empty(outputs)
     kernels().multiply_backward(
         unit_of(x, weight, upstream), x.data_ptr(), weight.data_ptr(),
         address(upstream, rows * outputs), rows, inputs, outputs,
-        of_weight.data_ptr(), of_bias.data_ptr(), gradient.data_ptr() if of_x else None,
+        weight_gradient.data_ptr(), bias_gradient.data_ptr(), x_gradient.data_ptr() if needs_x else None,
     )  # fmt: skip
-    return gradient, of_weight, of_bias
+    return x_gradient, weight_gradient, bias_gradient
 
 
 def _multiply_noisy(
@@ -172,21 +172,21 @@ def _multiply_noisy_backward(
     deviation: Tensor,
     noise_in: Tensor,
     noise_out: Tensor,
-    of_x: bool,
+    needs_x: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Compute the gradients of x, empty unless `of_x`, of W, Σ, b and σ."""
+    """Compute the gradients of x, empty unless `needs_x`, of W, Σ, b and σ."""
     upstream, x = upstream.contiguous(), x.contiguous()
     rows, inputs, outputs = _sizes_of(x, mean)
-    gradient = torch.empty_like(x) if of_x else x.new_empty(0)
-    of_mean, of_deviation = torch.empty_like(mean), torch.empty_like(mean)
-    of_bias, of_bias_deviation = torch.empty(outputs), torch.empty(outputs)
+    x_gradient = torch.empty_like(x) if needs_x else x.new_empty(0)
+    mean_gradient, deviation_gradient = torch.empty_like(mean), torch.empty_like(mean)
+    bias_gradient, bias_deviation_gradient = torch.empty(outputs), torch.empty(outputs)
     kernels().multiply_noisy_backward(
         unit_of(x, upstream), x.data_ptr(), *noisy_addresses(mean, deviation, noise_in, noise_out),
         address(upstream, rows * outputs), rows, inputs, outputs,
-        of_mean.data_ptr(), of_deviation.data_ptr(), of_bias.data_ptr(), of_bias_deviation.data_ptr(),
-        gradient.data_ptr() if of_x else None,
+        mean_gradient.data_ptr(), deviation_gradient.data_ptr(), bias_gradient.data_ptr(),
+        bias_deviation_gradient.data_ptr(), x_gradient.data_ptr() if needs_x else None,
     )  # fmt: skip
-    return gradient, of_mean, of_deviation, of_bias, of_bias_deviation
+    return x_gradient, mean_gradient, deviation_gradient, bias_gradient, bias_deviation_gradient
 
 
 _THREE = "(Tensor, Tensor, Tensor)"
@@ -199,9 +199,9 @@ _OPERATORS: dict[str, Callable[..., Any]] = {
     f"encode_backward(Tensor upstream, Tensor pixels, Tensor[] weights, Tensor[] outputs, {_WINDOWS})"
     " -> Tensor[]": _encode_backward,
     f"multiply({_LAYER}, Tensor bias) -> Tensor": _multiply,
-    f"multiply_backward(Tensor upstream, {_LAYER}, bool of_x) -> {_THREE}": _multiply_backward,
+    f"multiply_backward(Tensor upstream, {_LAYER}, bool needs_x) -> {_THREE}": _multiply_backward,
     f"multiply_noisy({_NOISY_LAYER}, Tensor bias, Tensor bias_deviation) -> Tensor": _multiply_noisy,
-    f"multiply_noisy_backward(Tensor upstream, {_NOISY_LAYER}, bool of_x)"
+    f"multiply_noisy_backward(Tensor upstream, {_NOISY_LAYER}, bool needs_x)"
     " -> (Tensor, Tensor, Tensor, Tensor, Tensor)": _multiply_noisy_backward,
 }
 _namespace: Any = torch.library.Library("atari_dqn", "DEF")  # type: ignore[no-untyped-call]

@@ -51,10 +51,10 @@ def verify(directory: Path, *, only: Collection[str] | None = None) -> dict[str,
     manifest = read_manifest(directory)
     names = manifest["files"] if only is None else only
     missing = _missing_replay(directory, names)
-    rest = [name for name in names if name not in missing]
+    present = [name for name in names if name not in missing]
     with ThreadPoolExecutor(_READING_THREADS) as pool:
-        list(pool.map(lambda name: _verify_file(directory / name, manifest["files"].get(name)), rest))
-    if missing:  # and the manifest is that of the other files
+        list(pool.map(lambda name: _verify_file(directory / name, manifest["files"].get(name)), present))
+    if missing:  # reported last, because damage to another file concerns every command
         others = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
         raise DamagedError(
             f"{directory}: its replay is missing: {missing[0]}{others}; "

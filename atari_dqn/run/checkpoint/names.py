@@ -23,6 +23,12 @@ def named_step(name: str) -> int:
     return int(found[1]) if found else -1
 
 
+def linked_name(link: Path) -> str | None:
+    """Return the checkpoint that a link names, in the link's own folder; None if it names anything else."""
+    target = str(link.readlink()) if link.is_symlink() else ""
+    return target if named_step(target) >= 0 else None
+
+
 def files_of_step(folder: Path, step: int, suffix: str) -> list[Path]:
     """Return the files NAME and NAME_… of a folder with a suffix, of which NAME is that of a checkpoint."""
     name = checkpoint_name(step)

@@ -7,7 +7,7 @@ from pathlib import Path
 from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.files.atomic import is_file
 from atari_dqn.run.checkpoint.catalog import CATALOG, write_catalog
-from atari_dqn.run.checkpoint.names import MANIFEST, named_step
+from atari_dqn.run.checkpoint.names import MANIFEST, linked_name, named_step
 from atari_dqn.run.checkpoint.reconcile import catalog_is_lost, checkpoint_directories, reconcile
 from atari_dqn.run.checkpoint.store import CheckpointStore
 from atari_dqn.run.directory import RunDirectory
@@ -17,9 +17,9 @@ from atari_dqn.run.leases.guard import check_lease
 def named_checkpoint(store: CheckpointStore, name: str) -> Path:
     """Return the checkpoint `name`: `latest`, `best` or a directory; raise `UserError` if there is none."""
     known = {path.name: path for path in checkpoint_directories(store.folder)}
-    links = {link: (store.folder / link).resolve().name for link in ("latest", "best")}
+    links = {link: linked_name(store.folder / link) for link in ("latest", "best")}
     target = links.get(name, name)
-    if target not in known:
+    if target is None or target not in known:
         there = ", ".join([*known, *(link for link, aim in links.items() if aim in known)])
         raise UserError(f"{store.folder}: no checkpoint {name!r}; there are: {there or 'none'}")
     return known[target]

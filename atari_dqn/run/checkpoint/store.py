@@ -23,7 +23,7 @@ from atari_dqn.run.checkpoint.background_work import BackgroundWork
 from atari_dqn.run.checkpoint.catalog import CatalogEntry, entries_to_keep, read_catalog
 from atari_dqn.run.checkpoint.layout import layout_of_rest
 from atari_dqn.run.checkpoint.manifest import now, replace_bookkeeping, verify
-from atari_dqn.run.checkpoint.names import MANIFEST, checkpoint_name
+from atari_dqn.run.checkpoint.names import MANIFEST, checkpoint_name, linked_name
 from atari_dqn.run.checkpoint.reconcile import checkpoint_directories
 from atari_dqn.run.checkpoint.row_saver import RowSaver
 from atari_dqn.run.checkpoint.segments import SavedRows
@@ -165,9 +165,14 @@ class CheckpointStore:
     def latest(self) -> Path:
         """Return the newest checkpoint, even if its link is missing.
 
-        Raise `UserError` if none was saved, `DamagedError` if it is missing.
+        Raise `UserError` if none was saved, `DamagedError` if it is missing or the link names anything else.
         """
         link = self.folder / "latest"
+        if link.is_symlink() and linked_name(link) is None:
+            raise DamagedError(
+                f"{link}: points to {link.readlink()}, which is not a checkpoint of this run; "
+                "remove the link: the newest checkpoint is found without it"
+            )
         if link.exists() or link.is_symlink():
             path = link.resolve()
         elif there := checkpoint_directories(self.folder):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from atari_dqn.files.atomic import open_regular
-from atari_dqn.formatting import printable
+from atari_dqn.formatting import plural, printable
 from atari_dqn.run.archive.archive import is_imported
 from atari_dqn.run.lock import LOCK
 from atari_dqn.run.tailing.identity import identity_of
@@ -78,7 +78,7 @@ class RunStatus:
         Those in a part of a long table that is not read are not counted.
         """
         count = self._events.unreadable_lines
-        lines = f"{count} line{'s' * (count != 1)} left out"
+        lines = f"{plural(count, 'line')} left out"
         return f"{lines}: {self._events.first_unreadable}" if count else ""
 
     @property

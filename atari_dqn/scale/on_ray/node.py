@@ -30,6 +30,7 @@ from atari_dqn.scale.on_ray.address import MODE
 from atari_dqn.scale.room import Placement, cores_of, find_sweep_hardware
 from atari_dqn.scale.runner import Runner
 from atari_dqn.scale.shared_folder import Probe, answer_probe
+from atari_dqn.spec.added_packages import packages_here
 
 Plain = dict[str, Any]
 """Text, numbers, and lists and tables of them."""
@@ -37,11 +38,15 @@ _LONGEST_POLL_SECONDS = 1.0
 
 
 def versions() -> dict[str, str]:
-    """Return the versions on which results depend; empty for a package that is missing."""
+    """Return the versions on which results depend, those of packages that add parts of specs included.
+
+    A version is empty if the package is missing.
+    """
     return {
         "atari_dqn": __version__,
         "Python": platform.python_version(),
         "torch": provenance.versions()["torch"] or "",
+        **packages_here(),
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from atari_dqn.errors import UserError
-from atari_dqn.formatting import size
+from atari_dqn.formatting import plural, size
 from atari_dqn.machine.hardware import Hardware
 from atari_dqn.run.sweep.record import Member
 from atari_dqn.run.threads import check_threads
@@ -49,13 +49,13 @@ def plan_lines(
     needs, room = Needs(hardware, tune.threads), Room(hardware, devices)
     need = needs.of(members[0], devices[0])
     frames = tune.objective.at_frames
-    most = "" if tune.budget.trials is None else f"; {tune.budget.trials * len(members):,} runs at most"
-    runs = f"{len(members)} run{'s' * (len(members) > 1)}"
+    trials = tune.budget.trials
+    most = "" if trials is None else f"; {plural(trials * len(members), 'run')} at most"
+    runs = plural(len(members), "run")
     yield f"a trial: {runs} of {frames:,} frames, {len(members) * frames:,} in all{most}"
     vram = f", {size(need.vram)} VRAM" if need.vram else ""
-    cores = f"{need.cores} core{'s' * (need.cores > 1)}"
-    yield f"a run: {cores}, {size(need.ram)} RAM{vram}, {size(need.disk)} disk"
+    yield f"a run: {plural(need.cores, 'core')}, {size(need.ram)} RAM{vram}, {size(need.disk)} disk"
     for member in (members * tune.sampler.trials_at_once)[:jobs]:
         room.place(f"{len(room)}", needs.by_device(member, room.devices), threads=1)
-    trials = f"{tune.sampler.trials_at_once} trial{'s' * (tune.sampler.trials_at_once > 1)}"
-    yield f"at once here: {len(room)} runs of {trials}, on {hardware.cores_usable} cores"
+    fitting, trials_at_once = plural(len(room), "run"), plural(tune.sampler.trials_at_once, "trial")
+    yield f"at once here: {fitting} of {trials_at_once}, on {plural(hardware.cores_usable, 'core')}"

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from atari_dqn.formatting import plural
 from atari_dqn.scale.tuning.study import Trial
 from atari_dqn.scale.tuning.tune import Pruning, Tune
 
@@ -19,7 +20,7 @@ class Step:
     at_frames: int
 
     def __str__(self) -> str:
-        return f"{self.seeds} seed{'s' * (self.seeds > 1)} at {self.at_frames:,} frames"
+        return f"{plural(self.seeds, 'seed')} at {self.at_frames:,} frames"
 
 
 def steps_of(tune: Tune) -> tuple[Step, ...]:

@@ -11,6 +11,7 @@ import numpy as np
 from atari_dqn.compare.reference.caps import published_caps
 from atari_dqn.compare.reference.studies import DEFAULT_HUMAN_TABLE, human_random
 from atari_dqn.compare.statistics import iqm, mean
+from atari_dqn.formatting import plural
 from atari_dqn.scale.tuning.tune import Objective, Statistic
 
 STATISTICS = {"mean": mean, "iqm": iqm}
@@ -80,7 +81,7 @@ def statistic_of(statistic: Statistic, scores: Sequence[Sequence[float]]) -> flo
 def objective_text(objective: Objective, seeds: int, games: Sequence[str]) -> str:
     """Describe the objective on one line: `mean over 3 seeds of mean_return (…) at 1,000,000 frames`."""
     name = {"mean": "mean", "iqm": "IQM"}[objective.statistic]
-    over = f"{seeds} seed{'s' * (seeds > 1)}" + (f" and {len(games)} games" if len(games) > 1 else "")
+    over = plural(seeds, "seed") + (f" and {len(games)} games" if len(games) > 1 else "")
     return (
         f"{objective.direction} the {name} over {over} of {objective.score} ({SCORES[objective.score].unit}) "
         f"of the full evaluation at {objective.at_frames:,} frames"

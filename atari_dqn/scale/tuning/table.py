@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from atari_dqn.formatting import duration, measure, percentage, printable, setting
+from atari_dqn.formatting import duration, measure, percentage, plural, printable, setting
 from atari_dqn.scale.tuning.ranking import Standing
 from atari_dqn.scale.tuning.scores import SCORES, objective_text
 from atari_dqn.scale.tuning.study import IMPORTANCE, Trial
@@ -82,7 +82,7 @@ def ranked_lines(standing: Standing, columns: int, most: int | None = None) -> I
     for trial in trials[:most]:
         yield trial_line(trial, standing, columns)
     if most is not None and len(trials) > most:
-        yield f"and {len(trials) - most:,} trials more"
+        yield f"and {plural(len(trials) - most, 'trial')} more"
 
 
 def status_lines(

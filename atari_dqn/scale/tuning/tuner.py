@@ -57,7 +57,7 @@ class Tuner:
 
     def run(self) -> TuneResult:
         """Run trials until the budget is used up, or until an interrupt; return how it ended."""
-        with saved_on_error(self.workers):
+        with saved_on_error(self.workers, self._handle):
             while self._advance():
                 self.stopwatch.save()
                 self.show()
@@ -68,6 +68,7 @@ class Tuner:
 
     def _advance(self) -> bool:
         """Begin, decide and stop what is due, and wait a moment; return False if all has ended."""
+        self.workers.raise_error()
         self._decide_all()
         is_stopping = self._failure is not None or self.is_interrupted()
         if not is_stopping:
@@ -78,8 +79,7 @@ class Tuner:
             return False
         if wanted:
             self.workers.start(list(wanted.values()))
-        for name, outcome in self.workers.ended():
-            self._handle(name, outcome)
+        self._handle(self.workers.ended())
         return True
 
     def _wanted(self) -> dict[str, Member]:
@@ -165,12 +165,13 @@ class Tuner:
         self._open.pop(trial.number)
         self.log.finish(trial, state, reason=reason)
 
-    def _handle(self, name: str, outcome: Outcome) -> None:
-        """Note a run that a gate has halted; end the command for a failure of another kind."""
-        if outcome.failure is None:
-            return
-        if outcome.failure.kind != "halted":
-            self._failure = (name, outcome.failure)
-            return
-        for runs in self._open.values():
-            runs.halt(name, outcome.failure.reason)
+    def _handle(self, outcomes: Sequence[tuple[str, Outcome]]) -> None:
+        """Note runs that a gate has halted; end the command for a failure of another kind."""
+        for name, outcome in outcomes:
+            if outcome.failure is None:
+                continue
+            if outcome.failure.kind != "halted":
+                self._failure = (name, outcome.failure)
+                continue
+            for runs in self._open.values():
+                runs.halt(name, outcome.failure.reason)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 from atari_dqn.telemetry.events import Event, GateChanged, Notice, Row
-from atari_dqn.telemetry.sinks.scalars import gate_scalars, row_scalars
+from atari_dqn.telemetry.sinks.scalars import distributions, gate_scalars, row_scalars
 from atari_dqn.telemetry.sinks.sent_rows import SentRows
 
 
@@ -19,12 +19,16 @@ class ServiceSink(ABC):
     def __init__(self, sent: SentRows) -> None:
         self._sent = sent
         self._finished = False
+        self._evaluation_is_new = True
 
     def handle(self, event: Event) -> None:
         """Send an event."""
         if isinstance(event, Row):
-            if self._sent.is_new(event):
+            is_new = self._sent.is_new(event)
+            if is_new:
                 self._send_scalars(row_scalars(event), int(event.values["env_frames"]))
+            if event.table == "eval_log":
+                self._evaluation_is_new = is_new
             self._sent.mark_sent(event)  # unless sending has failed, so that a resume sends the row
         elif isinstance(event, GateChanged):
             self._send_scalars(gate_scalars(event), event.env_frames)
@@ -39,6 +43,10 @@ class ServiceSink(ABC):
         """End the service's run: as finished, or as one that may be resumed."""
         self._sent.save()
         self._end(finished=self._finished)
+
+    def _new_games(self, notice: Notice) -> dict[str, list[float]]:
+        """Return the games of an evaluation as `distributions` does; none if they were sent before."""
+        return distributions(notice) if self._evaluation_is_new else {}  # its row came just before
 
     @abstractmethod
     def _send_scalars(self, scalars: dict[str, float], env_frames: int) -> None:

@@ -21,8 +21,9 @@ class TensorBoardSink:
     """Writes event files into the folder `tensorboard/` of the run.
 
     After a resume TensorBoard hides the earlier events of later frames, which are written again. An
-    evaluation of a checkpoint's own frame may be logged after the checkpoint; it is not hidden, and an exact
-    resume does not write it a second time; after an inexact one both are there.
+    evaluation of a checkpoint's own frame may be logged after the checkpoint, and with free-running actors
+    also one of an earlier frame. It is not hidden, because TensorBoard hides by frames; an exact resume does
+    not write it a second time, and after an inexact one both are there.
     """
 
     def __init__(self, target: Target) -> None:

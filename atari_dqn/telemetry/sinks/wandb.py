@@ -12,7 +12,6 @@ from urllib.parse import urlsplit
 
 from atari_dqn.errors import UserError
 from atari_dqn.telemetry.events import Notice
-from atari_dqn.telemetry.sinks.scalars import distributions
 from atari_dqn.telemetry.sinks.sent_rows import SentRows
 from atari_dqn.telemetry.sinks.service_sink import ServiceSink
 from atari_dqn.telemetry.sinks.target import Target
@@ -76,8 +75,9 @@ class WandbSink(ServiceSink):
         self._log(scalars, env_frames)
 
     def _send_notice(self, notice: Notice) -> None:
-        """Send a notice, the histograms of an evaluation, and the videos that are ready."""
-        histograms = {name: self._wandb.Histogram(values) for name, values in distributions(notice).items()}
+        """Send a notice, the histograms of a new evaluation, and the videos that are ready."""
+        games = self._new_games(notice).items()
+        histograms = {name: self._wandb.Histogram(values) for name, values in games}
         self._log({f"notice/{notice.kind}": notice.message, **histograms}, notice.env_frames)
         for env_frames, video in self._videos.fresh():
             self._log({"video": self._wandb.Video(str(video), format="mp4")}, env_frames)
