@@ -1,0 +1,65 @@
+"""Count the runs and the emulator frames behind the pages of results, from the kept files.
+
+A run counts up to its last kept evaluation or game, and once, even if several pages show it: runs of one
+spec and seed that began in the same minute are one. The files of `first_command.py` say how far its runs
+trained.
+
+python docs/results/frames.py
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import polars as pl
+
+RESULTS = Path(__file__).parent
+FIRST_COMMANDS = ("first_command", "first_command_avx2", "first_command_bf16")
+
+Run = tuple[str, ...]
+"""What tells runs apart: the digest of the spec and the start; where they are not kept, other names."""
+
+
+def main() -> None:
+    for folder, frames in by_folder().items():
+        print(f"{folder:24} {len(frames):4} runs {sum(frames.values()):14,} frames")
+    print(sentence())
+
+
+def sentence() -> str:
+    """Format the number of different runs, and of their frames."""
+    runs = {run: frames for kept in by_folder().values() for run, frames in kept.items()}
+    return f"{len(runs)} runs of {sum(runs.values()) / 1e6:.1f} million emulator frames in all"
+
+
+def by_folder() -> dict[str, dict[Run, int]]:
+    """Return the frames of each kept run, by the folder or the file in which it is kept."""
+    folders = sorted(path.parent for path in RESULTS.glob("*/evaluations.csv"))
+    found = {folder.name: dict(_runs_of(folder)) for folder in folders}
+    return found | {name: dict(_first_commands(name)) for name in FIRST_COMMANDS}
+
+
+def _runs_of(folder: Path) -> Iterator[tuple[Run, int]]:
+    keys = ["run"] if (folder / "runs.csv").exists() else ["method", "seed"]
+    tables = [folder / name for name in ("evaluations.csv", "games.csv") if (folder / name).exists()]
+    reached = pl.concat(pl.read_csv(path).select(*keys, "env_frames") for path in tables)
+    reached = reached.group_by(keys).agg(pl.col("env_frames").max())
+    if keys != ["run"]:
+        for *name, frames in reached.iter_rows():
+            yield (folder.name, *map(str, name)), frames
+        return
+    identities = pl.read_csv(folder / "runs.csv").select("run", "spec_digest", "started")
+    for _, frames, digest, start in reached.join(identities, on="run").iter_rows():
+        yield (digest, start), frames
+
+
+def _first_commands(name: str) -> Iterator[tuple[Run, int]]:
+    seeds = json.loads((RESULTS / f"{name}.json").read_text())["seeds"]
+    for seed, values in seeds.items():
+        yield (name, seed), values["trained_frames"]
+
+
+if __name__ == "__main__":
+    main()
