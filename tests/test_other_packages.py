@@ -200,6 +200,32 @@ def test_loss_that_is_none_is_an_error_that_names_the_package(
     assert "log_cosh of other-agents 1.0 cannot be used: TypeError: found int, expected a LossFn" in done.err
 
 
+FLOAT64 = """
+from dataclasses import replace
+
+from atari_dqn.agent.value_kinds import huber
+
+
+def log_cosh(target_rule, settings):
+    loss = huber(target_rule, settings)
+
+    def in_float64(*arguments):
+        found = loss(*arguments)
+        metrics = {name: value.double() for name, value in found.metrics.items()}
+        return replace(found, loss=found.loss.double(), priorities=found.priorities.double(), metrics=metrics)
+
+    return in_float64
+"""
+"""A loss whose tensors are float64, as of one that computes in it."""
+
+
+def test_loss_in_float64_trains(command_server: CommandServer, tmp_path: Path) -> None:
+    packages = install(tmp_path / "packages", module=MODULE + FLOAT64)
+    sets = (*SETS, "--set", "toggles.prioritized=true", "--run-dir", tmp_path / "run")
+    done = command_server.run("train", TINY_CATCH, *sets, path=[str(packages)])
+    assert done.code == 0, done.err
+
+
 def test_name_that_two_packages_add_is_an_error_that_names_both(
     command_server: CommandServer, packages: Path, tmp_path: Path
 ) -> None:

@@ -192,4 +192,4 @@ def _reduced(name: str, outputs: Sequence[LossOutput]) -> Float[Tensor, ""]:
 
 
 def _joined(parts: Sequence[Tensor]) -> Float[Tensor, "B"]:
-    return parts[0] if len(parts) == 1 else torch.cat(list(parts))
+    return (parts[0] if len(parts) == 1 else torch.cat(list(parts))).float()  # a loss may compute in float64

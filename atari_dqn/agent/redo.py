@@ -1,12 +1,12 @@
 """ReDo, recycling dormant units. Sokar et al. (2023), "The dormant neuron phenomenon in deep RL".
 
-A unit is a channel of a convolution or a unit of the hidden layer. Its score is its mean activation over the
-minibatch, divided by the mean over the units of its layer; it is dormant if the score is at most τ:
+A unit is a channel of a convolution or a unit of the hidden layer. Its score is its mean activation over
+sampled states, divided by the mean over the units of its layer; it is dormant if the score is at most τ:
 
     incoming weights   w ← w′, initial weights       outgoing weights   w ← 0
 
 so that recycling a unit that was 0 changes no output. docs/deviations.md has the differences from the
-authors' code (L11, L12). B batch, S stacked frames, H×W one frame, U units.
+authors' code (L12). B batch, S stacked frames, H×W one frame, U units.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class ReDo:
     online: QNetwork
     optimizer: Optimizer
     frames: Callable[[int], Frames]
-    """Samples the states of a minibatch, after a number of updates."""
+    """Samples states, after a number of updates."""
     fresh: Callable[[int], QNetwork]
     """Makes a network with initial weights, after a number of updates."""
     report: Callable[[Recycled], None]

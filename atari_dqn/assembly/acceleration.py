@@ -6,15 +6,18 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from types import ModuleType
-from typing import Any, Protocol
+from typing import Any, Protocol, TypedDict, Unpack
 
 import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
 from atari_dqn.agent.actor import Actor
+from atari_dqn.agent.augmentation import Augment
 from atari_dqn.agent.learner import Learner
+from atari_dqn.agent.losses import LossFn
 from atari_dqn.agent.network import QNetwork
+from atari_dqn.agent.upkeep import Upkeep
 from atari_dqn.errors import UserError
 from atari_dqn.minibatch import Batch
 from atari_dqn.replay.priority_tree import PriorityTree
@@ -50,6 +53,24 @@ class Eager:
         """Do nothing, because nothing was captured."""
 
 
+class LearnerParts(TypedDict):
+    """The keyword arguments of `Learner`, which describes them; assembly passes all of them."""
+
+    online: QNetwork
+    target: QNetwork
+    optimizer: Optimizer
+    loss: LossFn
+    reduction: str
+    accumulate: int
+    max_grad_norm: float
+    target_period_updates: int
+    generator: torch.Generator
+    augment: Augment
+    target_rate: float
+    upkeep: Sequence[Upkeep]
+    after_step: Callable[[], None]
+
+
 class Backend(Protocol):
     """Makes or accelerates the parts of one assembly: `fast.acceleration.Acceleration` or `Plain`."""
 
@@ -69,7 +90,7 @@ class Backend(Protocol):
         """Accelerate an optimizer in place; its state stays."""
         ...
 
-    def learner(self, **parts: Any) -> Learner:
+    def learner(self, **parts: Unpack[LearnerParts]) -> Learner:
         """Make a learner."""
         ...
 
@@ -77,7 +98,9 @@ class Backend(Protocol):
         """Make a priority tree."""
         ...
 
-    def ring(self, *, device: torch.device, **sizes: Any) -> FrameRing:
+    def ring(
+        self, *, rows: int, num_envs: int, frame_shape: tuple[int, int], stack: int, device: torch.device
+    ) -> FrameRing:
         """Make a frame ring."""
         ...
 
@@ -120,7 +143,7 @@ class Plain:
         """Return the optimizer unchanged."""
         return optimizer
 
-    def learner(self, **parts: Any) -> Learner:
+    def learner(self, **parts: Unpack[LearnerParts]) -> Learner:
         """Make a learner."""
         return Learner(**parts)
 
@@ -128,9 +151,11 @@ class Plain:
         """Make a priority tree."""
         return PriorityTree(capacity, device=device)
 
-    def ring(self, *, device: torch.device, **sizes: Any) -> FrameRing:
+    def ring(
+        self, *, rows: int, num_envs: int, frame_shape: tuple[int, int], stack: int, device: torch.device
+    ) -> FrameRing:
         """Make a frame ring."""
-        return FrameRing(device=device, **sizes)
+        return FrameRing(rows=rows, num_envs=num_envs, frame_shape=frame_shape, stack=stack, device=device)
 
     def captured(self, function: Callable[[], None], **_: Any) -> Work:
         """Raise an AssertionError: callers check `can_capture` first."""

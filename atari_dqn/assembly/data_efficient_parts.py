@@ -103,7 +103,7 @@ def make_redo(
     fresh: Callable[[int], QNetwork],
     report: Callable[[Recycled], None],
 ) -> ReDo:
-    """Make the recycling of dormant units. `states` samples a minibatch's states from a stream of a seed."""
+    """Make the recycling of dormant units. `states` samples states from a stream of a seed."""
     return ReDo(
         period_updates=given(spec.learner.redo_period_updates),
         threshold=given(spec.learner.redo_threshold),

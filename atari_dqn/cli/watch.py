@@ -60,7 +60,7 @@ def watch(
         from atari_dqn.run.folders import expand_run_paths
         from atari_dqn.run.sweep.folder import is_sweep
 
-    paths = _without_tunes(expand_run_paths(run_dirs))
+    paths = _watchable(expand_run_paths(run_dirs))
     try:
         if len(run_dirs) == 1 and is_sweep(run_dirs[0]):
             _watch_sweep(run_dirs[0], period_seconds, once=once, plain=plain)
@@ -74,16 +74,24 @@ def watch(
         return
 
 
-def _without_tunes(paths: Sequence[Path]) -> list[Path]:
-    """Leave out tunes, and name each on the error stream; `UserError` if nothing else is left."""
+def _watchable(paths: Sequence[Path]) -> list[Path]:
+    """Leave out tunes and archives, and name each on the error stream; `UserError` if nothing is left."""
+    from atari_dqn.run.archive.archive import is_archive_file
     from atari_dqn.run.directory import is_tune, tune_text
 
-    texts = {path: tune_text(path) for path in paths if is_tune(path)}
-    if len(texts) == len(paths):
-        raise UserError("; ".join(texts.values()))
-    for text in texts.values():
+    tunes, archives = list(filter(is_tune, paths)), list(filter(is_archive_file, paths))
+    texts = [tune_text(path) for path in tunes]
+    if archives:
+        texts.append(
+            f"{', '.join(map(str, archives))}: archives have no live view; `dqn compare` shows their scores, "
+            "and `dqn eval` plays games with one"
+        )
+    found = [path for path in paths if path not in (*tunes, *archives)]
+    if not found:
+        raise UserError("; ".join(texts))
+    for text in texts:
         typer.echo(printable(f"left out: {text}"), err=True)
-    return [path for path in paths if path not in texts]
+    return found
 
 
 def _print_status(path: Path) -> None:

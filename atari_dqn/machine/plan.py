@@ -12,6 +12,7 @@ from atari_dqn.machine.devices import cuda_index
 from atari_dqn.machine.hardware import Hardware
 from atari_dqn.machine.items import Item, Place
 from atari_dqn.machine.key_of_weights import key_of_weights
+from atari_dqn.machine.redo_items import redo_items
 from atari_dqn.machine.sizes import (
     CUDA_CONTEXT_BYTES,
     CUDA_PROCESS_BYTES,
@@ -107,6 +108,7 @@ def make_plan(
             bytes=_minibatch_bytes(spec, network, learner),
             key="learner.batch_size",
         ),
+        *redo_items(spec, network, replay),
         *_process_items(spec, device),
         *actor_items(spec, weights, actors_here=actors_here),
         *_trace_items(spec, num_actions),

@@ -271,6 +271,12 @@ def minibatch_bytes(
     return round(whole * (1 + _PREDICTED_STEP_SHARE * predicted_steps))
 
 
+def scored_bytes(shape: NetworkShape, *, states: int) -> int:
+    """Compute the bytes of f32 frames and of every layer before and after its ReLU, for ReDo."""
+    _, _, stored = _counts(shape)
+    return _F32 * states * (shape.stack_frames * shape.screen_size_pixels**2 + stored)
+
+
 def sequences_bytes(shape: NetworkShape, *, batch_size: int, parts: int, frames: int) -> int:
     """Compute the bytes of a minibatch of sequences: their frames, and the memory of the update of one part.
 

@@ -70,14 +70,14 @@ class Sampling(ABC, Generic[B]):
         return self.minibatch(*self.sampler.draw())
 
     def sample_for_diagnostics(
-        self, minibatches: int, *, env_frames: int, seed: int
+        self, minibatches: int, *, env_frames: int, seed: int, batch_size: int | None = None
     ) -> tuple[Int64[Tensor, "M B"], Float[Tensor, "M B"]]:
         """Sample indices and weights of M minibatches from a stream of `seed`, for diagnostics.
 
-        The sampler's random stream and priorities do not change.
+        The sampler's random stream and priorities do not change. `batch_size`: that of training by default.
         """
         self.prepare(env_frames)
-        size, device = (minibatches, self.sampler.batch_size), self.sampler.device
+        size, device = (minibatches, batch_size or self.sampler.batch_size), self.sampler.device
         generator = torch.Generator(device=device).manual_seed(seed)
         unit = torch.rand(size, generator=generator, dtype=torch.float64, device=device)
         return self.sampler.indices_and_weights(unit)

@@ -15,10 +15,6 @@ from atari_dqn.types import StateDict
 class WithoutPriorities(Sampler):
     """The part of a sampler whose indices are equally probable: no priorities, weights of 1."""
 
-    def __init__(self, *, batch_size: int, seed: int, device: torch.device) -> None:
-        super().__init__(batch_size=batch_size, seed=seed, device=device)
-        self._weight = torch.ones(batch_size, device=device)
-
     def update_priorities(self, indices: Int64[Tensor, "B"], error: Float[Tensor, "B"]) -> None:
         """Do nothing."""
 
@@ -75,7 +71,7 @@ class UniformSampler(WithoutPriorities):
     ) -> tuple[Int64[Tensor, "M B"], Float[Tensor, "M B"]]:
         """Find the indices that numbers in [0, 1) select from the list, with weights of 1."""
         places = (self._first_on_device + (unit * self._count_on_device).long()) % len(self.indices)
-        return self.indices[places], self._weight.expand_as(places)
+        return self.indices[places], torch.ones(places.shape, device=self.device)
 
     def valid_indices(self) -> Int64[Tensor, "n"]:
         """Return all indices that can be sampled, in the order of their steps."""

@@ -71,7 +71,7 @@ class GroupedUniformSampler(WithoutPriorities):
         group = torch.searchsorted(ends, place, right=True)
         within = place - (ends - self._counts_on_device)[group]
         chosen = group * self._each + (self._first_on_device[group] + within) % self._each
-        return self.indices[chosen], self._weight.expand_as(chosen)
+        return self.indices[chosen], torch.ones(chosen.shape, device=self.device)
 
     def valid_indices(self) -> Int64[Tensor, "n"]:
         """Return all indices that can be sampled, group after group, in the order of their steps."""

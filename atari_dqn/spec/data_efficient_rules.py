@@ -96,6 +96,11 @@ DATA_EFFICIENT_RULES = (
         )
     ),
     Rule(
+        ("replay.prefill_steps", "learner.redo_states"),
+        lambda prefill, states: prefill >= states,
+        "the prefill must hold so many states: raise the first or lower the second",
+    ),
+    Rule(
         ("toggles.self_prediction", "toggles.distribution"),
         lambda on, distribution: not on or distribution != "iqn",
         "no paper combines it with quantiles at sampled fractions: turn it off, or choose another",

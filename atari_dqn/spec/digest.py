@@ -26,8 +26,8 @@ def spec_digest(spec: Spec) -> str:
     """Compute the SHA-256, in hexadecimal, of a spec's canonical JSON.
 
     Keys that cannot change results are left out. So are keys that do not apply: the digests of existing specs
-    do not change when keys of a new part are added to the schema. Newly added keys that always apply are left
-    out at the value of earlier versions (`history.LEFT_OUT_OF_DIGESTS`).
+    do not change when keys of a new part are added to the schema. Added keys that apply to existing
+    specs are left out at the value of earlier versions (`history.is_new_and_unused`).
     """
     return values_digest(flatten(spec))
 
@@ -37,7 +37,7 @@ def values_digest(values: Mapping[str, Scalar]) -> str:
     effective = {
         original_name(key): value
         for key, value in values.items()
-        if not cannot_change_results(key) and not is_new_and_unused(key, value)
+        if not cannot_change_results(key) and not is_new_and_unused(key, values)
     }
     return hashlib.sha256(canonical_json(effective).encode()).hexdigest()
 

@@ -51,8 +51,11 @@ ADDED: dict[str, Scalar] = {
 }
 """Added keys, each with the value that reproduces the behaviour of earlier versions.
 
-Every key that is added to the schema must be added here, or to `FORMERLY_RECORDED`.
+Every key that is added to the schema must be added here, to `FORMERLY_SHARED`, or to `FORMERLY_RECORDED`.
 """
+FORMERLY_SHARED = {"learner.redo_states": "learner.batch_size"}
+"""Added keys in place of which earlier versions used the value of another key. With this value they are left
+out of a digest."""
 LEFT_OUT_OF_DIGESTS = frozenset(
     {
         "env.flicker_probability",
@@ -99,9 +102,11 @@ def original_name(key: str) -> str:
     return _FORMER_NAMES.get(key, key)
 
 
-def is_new_and_unused(key: str, value: Scalar) -> bool:
+def is_new_and_unused(key: str, values: Values) -> bool:
     """Return whether a key has no place in a digest: it was added, and has the value of earlier versions."""
-    return key in LEFT_OUT_OF_DIGESTS and value == ADDED[key]
+    if key in FORMERLY_SHARED:
+        return values[key] == values.get(FORMERLY_SHARED[key])
+    return key in LEFT_OUT_OF_DIGESTS and values[key] == ADDED[key]
 
 
 def without_ineffective(values: Values) -> Values:
@@ -126,5 +131,8 @@ def with_added_keys(values: Values, provenance: Mapping[str, Any]) -> dict[str, 
     for key, value in added.items():  # in order: a key may belong to the value of one that was added before
         if key not in complete and KEYS[key].applies(complete):
             complete[key] = value
+    for key, other in FORMERLY_SHARED.items():
+        if key not in complete and other in complete and KEYS[key].applies(complete):
+            complete[key] = complete[other]
     effective = without_ineffective(complete)
     return {key: effective[key] for key in KEYS if key in effective}

@@ -250,6 +250,8 @@ class Learner:
     redo_threshold: Annotated[float | None, Within(0.0, 1.0), When("toggles.redo", True)]
     """τ: a unit is dormant if its mean activation is at most τ times the mean of its layer. 0.025 in the code
     of Sokar et al. (2023)."""
+    redo_states: Annotated[int | None, AtLeast(1), When("toggles.redo", True)]
+    """Sampled states over which a unit's activation is averaged. 256 in the code of Sokar et al. (2023)."""
     munchausen_scale: Annotated[float | None, Within(0.0, 1.0), When("toggles.munchausen", True)]
     """Factor α of the log-probability that is added to the reward. 0.9 in Vieillard et al. (2020)."""
     munchausen_temperature: Annotated[

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 
 import torch
 
@@ -30,6 +30,8 @@ from atari_dqn.clock import Clock, frames_to_steps, steps_to_frames
 from atari_dqn.envs.games import game_info, make_envs
 from atari_dqn.machine.allocator import keep_freed_memory
 from atari_dqn.machine.devices import check_precision, make_current, set_kernels
+from atari_dqn.replay.replay import Replay
+from atari_dqn.replay.rollouts import Rollouts
 from atari_dqn.spec.constraints import decided, given
 from atari_dqn.spec.exploration import exploration_of
 from atari_dqn.spec.schema import Spec
@@ -39,7 +41,7 @@ from atari_dqn.telemetry.gates.period_gates import ActionsGate, DeadUnitsGate, D
 from atari_dqn.telemetry.gates.replay_gate import PrioritiesGate
 from atari_dqn.telemetry.gates.update_gates import GradientsGate, GradNormGate, LossGate, QBoundGate
 from atari_dqn.train.actor_meter import ActorMeter
-from atari_dqn.train.actor_training import LockstepTraining
+from atari_dqn.train.actor_training import ActorTraining, LockstepTraining
 from atari_dqn.train.free_running import FreeRunningTraining
 from atari_dqn.train.learning import Learning
 from atari_dqn.train.metrics_ring import MetricsRing
@@ -47,7 +49,8 @@ from atari_dqn.train.reporter import Reporter
 from atari_dqn.train.rollout_training import RolloutTraining
 from atari_dqn.train.stopwatch import Stopwatch
 from atari_dqn.train.training import Training
-from atari_dqn.types import Emulators
+from atari_dqn.train.training_parts import ActorParts, LocalParts, SharedParts
+from atari_dqn.types import GameInfo
 
 T = TypeVar("T", bound=Learning)
 
@@ -94,7 +97,7 @@ def _redo(spec: Spec, training: Learning) -> ReDo:
     return make_redo(
         spec,
         training.learner,
-        states=training.sample_states,
+        states=partial(training.sample_states, count=given(spec.learner.redo_states)),
         fresh=partial(initial_network, spec, training.envs.info, "redo"),
         report=training.recycled.append,
     )
@@ -113,24 +116,27 @@ def _local(spec: Spec, device: torch.device, stack: ExitStack) -> Training:
     stack.callback(envs.close)
     backend = make_backend(device, compiled=decided(spec.learner.compile))
     with backend.compiling():
-        parts = _parts(spec, device, envs, backend, steps_at_once=_steps_at_once(spec))
+        shared = _shared_parts(spec, device, envs.info, backend, steps_at_once=_steps_at_once(spec))
         replay = build_replay(spec, envs.info, device, backend)
-        training = _training_type(spec)(
-            **parts,
-            replay=replay,
-            actor=build_actor(spec, envs, acting_network(spec, parts["learner"]), device),
+        training = _local_training(
+            spec,
+            replay,
+            **shared,
+            envs=envs,
+            actor=build_actor(spec, envs, acting_network(spec, shared["learner"]), device),
             captured=uses_graphs(spec, device, replay_on=replay.ring.device),
         )
         training.compile()
         return training
 
 
-def _training_type(spec: Spec) -> Callable[..., Training]:
-    """Return the constructor of a training that learns from a replay, or from rollouts."""
-    if spec.replay.kind != "rollouts":
-        return Training
-    return partial(
-        RolloutTraining,
+def _local_training(spec: Spec, replay: Replay[Any], **parts: Unpack[LocalParts]) -> Training:
+    """Build a training that learns from a replay, or from rollouts."""
+    if not isinstance(replay, Rollouts):
+        return Training(**parts, replay=replay)
+    return RolloutTraining(
+        **parts,
+        replay=replay,
         gamma=spec.learner.discount,
         trace_decay=given(spec.learner.trace_decay),
         updates_per_rollout=spec.replay.capacity_steps // spec.learner.update_period_steps,
@@ -142,44 +148,48 @@ def _steps_at_once(spec: Spec) -> int:
     return spec.replay.capacity_steps if spec.replay.kind == "rollouts" else spec.env.num_envs
 
 
-def _with_actors(make_actors: MakeActors, spec: Spec, device: torch.device, stack: ExitStack) -> Learning:
+def _with_actors(
+    make_actors: MakeActors, spec: Spec, device: torch.device, stack: ExitStack
+) -> ActorTraining:
     """Build a training whose actors step their environments themselves."""
     actors = make_actors(spec)
     stack.callback(actors.close)
     backend = make_backend(device)
     fragment_steps = given(spec.actors.fragment_steps) * spec.env.num_envs // given(spec.actors.processes)
-    parts = _parts(spec, device, actors, backend, steps_at_once=fragment_steps)
-    further: dict[str, Any] = {
+    shared = _shared_parts(spec, device, actors.info, backend, steps_at_once=fragment_steps)
+    parts: ActorParts = {
+        **shared,
+        "envs": actors,
         "replay": build_grouped_replay(spec, actors.info, device, backend),
         "captured": False,
-        "weights": FlatWeights(parts["learner"].online),
+        "weights": FlatWeights(shared["learner"].online),
         "publish_period_updates": given(spec.actors.publish_period_updates),
         "max_lag_updates": given(spec.actors.max_lag_updates),
         "has_priorities": spec.toggles.prioritized,
         "meter": ActorMeter(actors.num_actors, frame_skip=spec.env.frame_skip),
     }
     if spec.actors.mode == "lockstep":
-        return LockstepTraining(**parts, **further)
-    return _free_running(spec, **parts, **further)
+        return LockstepTraining(**parts)
+    return FreeRunningTraining(
+        **parts, limiter=_limiter(spec), messages_in_flight=given(spec.actors.max_messages_in_flight)
+    )
 
 
-def _free_running(spec: Spec, **parts: Any) -> Learning:
+def _limiter(spec: Spec) -> Limiter:
+    """Make the limiter of the ratio of samples to steps."""
     updates_per_step = spec.learner.updates_per_period / spec.learner.update_period_steps
     samples_per_insert = spec.learner.batch_size * updates_per_step
-    limiter = Limiter(
+    return Limiter(
         samples_per_insert=samples_per_insert,
         min_size=spec.replay.prefill_steps,
         error_buffer=samples_per_insert * given(spec.actors.error_buffer_steps),
     )
-    return FreeRunningTraining(
-        **parts, limiter=limiter, messages_in_flight=given(spec.actors.max_messages_in_flight)
-    )
 
 
-def _parts(
-    spec: Spec, device: torch.device, envs: Emulators, backend: Backend, *, steps_at_once: int
-) -> dict[str, Any]:
-    """Build the parts of every training but its replay. `steps_at_once`: the steps of an iteration."""
+def _shared_parts(
+    spec: Spec, device: torch.device, info: GameInfo, backend: Backend, *, steps_at_once: int
+) -> SharedParts:
+    """Build the parts that every training has. `steps_at_once`: the steps of an iteration."""
     skip, period = spec.env.frame_skip, spec.learner.update_period_steps
     clock = Clock(frame_skip=skip, prefill_steps=spec.replay.prefill_steps)
     metrics = MetricsRing(
@@ -197,8 +207,7 @@ def _parts(
         "lookahead_frames": steps_to_frames(period + steps_at_once - 1, frame_skip=skip),
         "device": device,
         "backend": backend,
-        "envs": envs,
-        "learner": build_learner(spec, envs.info, device, backend),
+        "learner": build_learner(spec, info, device, backend),
         "horizon": horizon_of(spec),
         "diagnostics": build_diagnostics(spec),
         "metrics": metrics,

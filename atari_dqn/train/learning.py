@@ -192,9 +192,11 @@ class Learning(ABC):
         if state is not None and not all(0 <= index < size for index in state["cell"]):
             raise ValueError(f"recent_batch: expected indices from 0 to {size - 1}")
 
-    def sample_states(self, seed: int) -> Tensor:
-        """Sample the states of a minibatch from a stream of `seed`, without changing the replay's."""
-        indices, weights = self.replay.sample_for_diagnostics(1, env_frames=self.schedule_frames, seed=seed)
+    def sample_states(self, seed: int, *, count: int) -> Tensor:
+        """Sample `count` states from a stream of `seed`, without changing the replay's."""
+        indices, weights = self.replay.sample_for_diagnostics(
+            1, env_frames=self.schedule_frames, seed=seed, batch_size=count
+        )
         states: Tensor = self.replay.minibatch(indices[0], weights[0]).s_tm1
         return states
 

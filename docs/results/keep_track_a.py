@@ -26,15 +26,18 @@ from atari_dqn.compare.reference.studies import Figure, curves
 
 KEPT, PLOT, PAGE = Path("track_a"), Path("track_a/curves.png"), Path("track_a.md")
 PUBLISHED = ("nnabla_dqn", "dqn")
+UNITS = {"trackA": "paper's units", "trackA_lua": "Lua code's units"}
+"""By the name of the method in the sweep."""
 MILLIONS = (1, 2, 5, 10)
 TOTAL_MILLIONS = max(MILLIONS)
 TEXT = """\
 # Does Track A learn what a published DQN learns in as many frames?
 
-[`pong_trackA`](../../runs/pong_trackA.toml), the DQN of Mnih et al. (2015), on {games}: an evaluation of
-30 games after each million frames, next to the three seeds of nnabla-rl's DQN, their mean with the lowest and
-the highest in brackets. **Inside** is a score that is no further outside these two than they are apart. A
-dash: the run has not come so far.{cut}
+The DQN of Mnih et al. (2015) on {games}, with the units of the paper's table
+([`pong_trackA`](../../runs/pong_trackA.toml)) and with those of DeepMind's Lua code
+([`pong_trackA_lua`](../../runs/pong_trackA_lua.toml)): an evaluation of 30 games after each million frames,
+next to the three seeds of nnabla-rl's DQN, their mean with the lowest and the highest in brackets. **Inside**
+is a score that is no further outside these two than they are apart. A dash: the run has not come so far.{cut}
 
 {table}
 
@@ -44,10 +47,11 @@ dash: the run has not come so far.{cut}
 
 {runs}
 
-- **The agents count differently.** Track A counts as the paper's table does: ε falls to 0.1 over a million
-  frames, and the target network is copied every 10,000 updates. nnabla-rl counts as DeepMind's Lua code does:
-  over a million steps, which are four million frames, and every 10,000 steps, which are 2,500 updates.
-  `pong_trackA_lua` counts that way too.
+- **The units differ.** By the paper's table ε falls to 0.1 over a million frames, and the target network is
+  copied every 10,000 updates, which are 160,000 frames: 11 times in the first two million. The Lua code
+  counts agent steps, and so does nnabla-rl: ε falls over four million frames, and the target network is
+  copied every 10,000 steps, which are 2,500 updates or 40,000 frames: 45 times in the first two million. The
+  value of a reward comes nearer to the action that led to it with each copy.
 - **The protocols are alike, but for the cap of a game.** Both play with ε = 0.05, up to 30 no-op frames and
   no sticky actions. Games of Track A end after 18,000 frames, as in its paper, those of nnabla-rl after
   400,000. There is a verdict only where no game reached 18,000.
@@ -55,8 +59,8 @@ dash: the run has not come so far.{cut}
   which is lower while scores rise.
 - **Minutes** are those of the whole run, with its evaluations. Two runs trained at once, next to other work.
 
-**Not shown:** other games; `pong_trackA_lua`; whether the curves agree later: the paper's runs have 50
-million frames.
+**Not shown:** other games; which of the two, ε or the target network, makes a difference; whether the curves
+agree later: the paper's runs have 50 million frames.
 
 Made from [runs.csv](track_a/runs.csv), [games.csv](track_a/games.csv) and
 [evaluations.csv](track_a/evaluations.csv) by
@@ -91,8 +95,9 @@ class TrackARun(Run):
 
     @property
     def label(self) -> str:
-        """The seed, for display."""
-        return f"seed {self.made['seed']}"
+        """The units and the seed, for display."""
+        method = self.made["run"].partition(f"_{self.game}_seed")[0]
+        return f"{UNITS[method]}, seed {self.made['seed']}"
 
     @property
     def trained_frames(self) -> int:
@@ -131,7 +136,7 @@ def keep(runs: list[Path], folder: Path) -> None:
 def kept_runs(results: Path) -> list[TrackARun]:
     """Return the kept runs by game and seed."""
     found = [TrackARun(**vars(run)) for run in runs_of(results / KEPT)]
-    return sorted(found, key=lambda run: (run.game, run.made["seed"]))
+    return sorted(found, key=lambda run: (run.game, run.label))
 
 
 def page(runs: list[TrackARun]) -> str:

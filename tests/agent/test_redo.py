@@ -41,6 +41,15 @@ def test_scores_are_shares_of_the_layers_mean_in_double_precision() -> None:
         assert dormant_units(units, threshold).tolist() == [score <= threshold for score in scores]
 
 
+def test_unit_that_is_active_in_few_states_is_dormant_in_those_without_it_alone() -> None:
+    units = torch.zeros(256, 2)
+    units[:, 0] = 1.0
+    units[::64, 1] = 2.0  # in states 0, 64, 128 and 192
+    # means 1 and 8 / 256 = 0.03125, of the layer 0.515625: scores 1.94 and 0.061
+    assert dormant_units(units, 0.025).tolist() == [False, False]
+    assert dormant_units(units[1:33], 0.025).tolist() == [False, True]
+
+
 def test_recycling_units_that_are_zero_changes_no_q_value() -> None:
     learner, reports = silenced(), []
     before = learner.online(frames(4, seed=3))

@@ -127,6 +127,24 @@ def test_a_tune_is_refused_with_the_folder_of_its_runs(watched: Watched, with_tu
     assert (done.code, f"name that of its runs: {with_tune / 'tune' / 'runs'}" in done.err) == (2, True)
 
 
+def test_archives_are_refused_with_the_commands_that_take_them(watched: Watched, tmp_path: Path) -> None:
+    for name in ("a.dqn", "b.dqn"):
+        (tmp_path / name).touch()
+    done = watched(tmp_path / "a.dqn", tmp_path / "b.dqn")
+    assert done.code == 2
+    assert "b.dqn: archives have no live view; `dqn compare` shows their scores" in done.err
+
+
+def test_an_archive_next_to_a_run_is_named_as_left_out(
+    watched: Watched, finished: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "a.dqn").touch()
+    done = watched(finished, tmp_path / "a.dqn", "--once")
+    assert done.code == 0
+    assert "unreadable" not in done.out
+    assert done.err.startswith(f"left out: {tmp_path / 'a.dqn'}: archives have no live view")
+
+
 class FakeTime:
     """A clock that a sleep sets forward, for at most an hour."""
 

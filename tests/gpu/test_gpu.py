@@ -71,7 +71,7 @@ EAGER_RUNS = {
         "learner.update_period_steps=4", "learner.target_period_updates=1", "learner.reduction=mean",
         "learner.loss=mse", "optimizer.kind=radam", "env.noop_max_frames=0",
     ),
-    "recycled units": (*FAST, "toggles.redo=true", EAGER),
+    "recycled units": (*FAST, "toggles.redo=true", "learner.redo_states=32", EAGER),
     "actors in lockstep": LOCKSTEP,
 }  # fmt: skip
 """Updates that are not captured."""

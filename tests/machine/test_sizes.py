@@ -2,6 +2,7 @@
 
 import weakref
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ from torch.utils._pytree import tree_leaves
 from without_kernels import leave_to_torch
 
 from atari_dqn.assembly.acceleration import Backend
-from atari_dqn.assembly.parts import build_learner
+from atari_dqn.assembly.data_efficient_parts import make_redo
+from atari_dqn.assembly.parts import build_learner, initial_network
 from atari_dqn.fast.acceleration import Acceleration
 from atari_dqn.machine.hardware import Gpu, Hardware
 from atari_dqn.machine.plan import make_plan
@@ -120,6 +122,34 @@ def test_kernels_allocate_no_more_than_the_plan_predicts(
 ) -> None:
     planned, found = planned_and_found(tmp_path, laptop, sizes, overrides)
     assert planned >= found
+
+
+@pytest.mark.parametrize("kind", ["nature", "dopamine", "data_efficient"])
+def test_predicted_memory_of_a_search_for_dormant_units_is_that_of_its_tensors(
+    tmp_path: Path, laptop: Hardware, kind: str
+) -> None:
+    (tmp_path / "pong.toml").write_text('track = "A"\ngame = "pong"\nseed = 1\n')
+    redo = ("toggles.redo=true", "learner.redo_period_updates=1", f"network.kind={kind}")
+    planned, found = [], []
+    for states in (512, 576):  # of fewer states the copies of the network are the peak
+        spec = load_spec(tmp_path / "pong.toml", [*FIXED, *redo, f"learner.redo_states={states}"]).spec
+        plan = make_plan(spec, num_actions=6, device="cpu", hardware=laptop)
+        planned.append(next(item.bytes for item in plan.items if item.key == "learner.redo_states"))
+        found.append(most_bytes_of_a_search(spec, states))
+    assert 1.0 <= (planned[1] - planned[0]) / (found[1] - found[0]) < 1.3
+
+
+def most_bytes_of_a_search(spec: Spec, states: int) -> int:
+    redo = make_redo(
+        spec,
+        build_learner(spec, INFO, torch.device("cpu")),
+        states=lambda _: torch.zeros((2 * states, 4, 84, 84), dtype=torch.uint8)[:states],
+        fresh=partial(initial_network, spec, INFO, "redo"),
+        report=lambda _: None,
+    )
+    with Alive() as alive:
+        redo.after(1)
+    return alive.most
 
 
 @pytest.mark.parametrize("kind", ["nature", "dopamine", "data_efficient"])

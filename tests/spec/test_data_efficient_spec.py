@@ -68,6 +68,7 @@ def test_last_reset_leaves_the_updates_that_the_deviations_name(name: str, expec
         (["toggles.self_prediction=true", "toggles.distribution=iqn"], "no paper combines it with quantiles"),
         (["toggles.redo=true", "network.kind=impala"], "it is defined for plain layers in a row"),
         (["toggles.redo=true", "toggles.noisy=true"], "it is defined for plain layers in a row"),
+        (["toggles.redo=true", "replay.prefill_steps=255"], "the prefill must hold so many states"),
         (["learner.reset_keep=0.5"], "toggles.resets"),
         (["optimizer.weight_decay=0.1"], "optimizer.kind"),
     ],
@@ -82,6 +83,11 @@ def test_contradiction_is_refused_with_the_reason(write_spec, overrides: list[st
 def test_redo_takes_every_distribution_without_fractions(write_spec, distribution: str) -> None:
     overrides = ["toggles.redo=true", f"toggles.distribution={distribution}"]
     assert load_spec(write_spec(), overrides).spec.toggles.redo
+
+
+def test_redo_computes_scores_from_as_many_states_as_its_authors_code(write_spec) -> None:
+    spec = load_spec(write_spec(), ["toggles.redo=true", "replay.prefill_steps=256"]).spec
+    assert (spec.learner.redo_states, spec.learner.batch_size) == (256, 32)
 
 
 def test_earlier_run_has_the_values_that_change_nothing() -> None:

@@ -7,6 +7,7 @@ from atari_dqn.errors import DamagedError
 from atari_dqn.scale.members import load_sweep
 from atari_dqn.scale.tuning.tune_file import load_tune
 from atari_dqn.spec.constraints import AUTO
+from atari_dqn.spec.digest import spec_digest
 from atari_dqn.spec.errors import SpecError
 from atari_dqn.spec.history import ADDED
 from atari_dqn.spec.keys import KEYS
@@ -116,6 +117,28 @@ def test_existing_run_with_a_combination_that_is_refused_in_a_new_one_is_read(
     with pytest.raises(SpecError):
         load_spec(path)
     assert load_resolved(path).spec.game == "pong"
+
+
+def redo_of_an_earlier_version(folder: Path) -> Path:
+    """Write a complete spec with ReDo from before the key of its states."""
+    path, overrides = folder / "spec.toml", ["toggles.redo=true", "learner.batch_size=48"]
+    complete = resolved_toml(load_spec(RUNS / "pong_trackA.toml", [*RESOLVED, *overrides]))
+    assert complete.count("redo_states = 256\n") == 1
+    path.write_text(complete.replace("redo_states = 256\n", ""))
+    return path
+
+
+def test_redo_of_an_earlier_version_goes_on_with_the_states_of_a_minibatch(tmp_path: Path) -> None:
+    path = redo_of_an_earlier_version(tmp_path)
+    assert load_resolved(path).spec.learner.redo_states == 48
+    assert load_spec(path, ["seed=2"]).spec.learner.redo_states == 48
+
+
+def test_redo_of_an_earlier_version_keeps_its_digest(tmp_path: Path) -> None:
+    path = redo_of_an_earlier_version(tmp_path)
+    former = "687850f18b88b8a8"  # as recorded by the last version without the key
+    assert spec_digest(load_resolved(path).spec)[:16] == former
+    assert spec_digest(load_spec(path, ["learner.redo_states=256"]).spec)[:16] != former
 
 
 def run_without_exploration(folder: Path) -> Path:

@@ -38,7 +38,7 @@ def test_track_a_gives_every_key_that_applies_but_game_and_seed():
         *("learner.self_prediction_steps", "learner.self_prediction_weight"),
         *(f"learner.reset_{leaf}" for leaf in ("period_updates", "last_updates", "keep", "perturb")),
         *("learner.annealing_updates", "learner.n_step_start", "learner.discount_start"),
-        *("learner.redo_period_updates", "learner.redo_threshold"),
+        *(f"learner.redo_{leaf}" for leaf in ("period_updates", "threshold", "states")),
         *("exploration.spectrum_base", "exploration.spectrum_exponent"),
         *("network.memory_units", "network.memory_inputs"),
         *(f"replay.{leaf}" for leaf in ("sequence_steps", "burn_in_steps", "sequence_period_steps")),

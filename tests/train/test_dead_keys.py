@@ -224,7 +224,12 @@ TORCH_RMSPROP = ("optimizer.kind=torch_rmsprop",)
 PREDICTIVE = ("toggles.self_prediction=true",)
 RESETS = ("toggles.resets=true", "learner.reset_period_updates=3", "learner.reset_last_updates=6")
 ANNEALING = ("toggles.annealing=true",)
-REDO = ("toggles.redo=true", "learner.redo_period_updates=5", "learner.redo_threshold=0.3")
+REDO = (
+    "toggles.redo=true",
+    "learner.redo_period_updates=5",
+    "learner.redo_threshold=0.3",
+    "learner.redo_states=8",
+)
 AVERAGED = ("learner.target_period_updates=1", "learner.target_rate=0.1", "optimizer.learning_rate=0.01")
 
 CHANGES = {
@@ -346,6 +351,7 @@ CHANGES = {
     "learner.discount_start": to("learner.discount_start=0.5", *ANNEALING),
     "learner.redo_period_updates": to("learner.redo_period_updates=7", *REDO),
     "learner.redo_threshold": to("learner.redo_threshold=0.1", *REDO),
+    "learner.redo_states": to("learner.redo_states=16", *REDO),
     "learner.munchausen_scale": to("learner.munchausen_scale=0.5", *MUNCHAUSEN),
     "learner.munchausen_temperature": to("learner.munchausen_temperature=0.1", *MUNCHAUSEN),
     "learner.munchausen_network": to("learner.munchausen_network=online", *MUNCHAUSEN),

@@ -2,11 +2,20 @@
 
 import copy
 from contextlib import closing
+from itertools import islice
+from pathlib import Path
 
 import pytest
-from tiny import CPU, begun, ticks_of, tiny_spec
+import torch
+from tiny import CPU, begun, ticks_of, tiny, tiny_spec
+from torch import Tensor
 
+from atari_dqn.actors.inline import InlineActors
+from atari_dqn.agent.redo import ReDo
+from atari_dqn.rng import torch_seed
 from atari_dqn.run.checkpoint.state_tree import tree_digest
+from atari_dqn.spec.loader import load_resolved
+from atari_dqn.spec.render import resolved_toml
 from atari_dqn.train.build import assemble
 
 RESET_AT = 8
@@ -18,6 +27,14 @@ SPEC = (
     "learner.target_rate=0.1", "learner.acting_network=target", "optimizer.kind=adam",
     "optimizer.weight_decay=0.1", "learner.reduction=mean", "training.total_frames=340",
     "exploration.epsilon_start=0.1", "network.hidden_units=32",
+)  # fmt: skip
+
+REDO = (
+    "toggles.redo=true", "learner.redo_period_updates=7", "learner.redo_threshold=0.3",
+    "learner.redo_states=40",
+)  # fmt: skip
+LOCKSTEP = (
+    "env.num_envs=2", "actors.mode=lockstep", "actors.fragment_steps=6", "actors.sync_period_steps=12",
 )  # fmt: skip
 
 
@@ -58,9 +75,37 @@ def test_run_resumed_between_updates_of_one_step_is_the_uninterrupted_one() -> N
 
 
 def test_run_resumed_around_recycled_units_is_the_uninterrupted_one() -> None:
-    redo = ("toggles.redo=true", "learner.redo_period_updates=7", "learner.redo_threshold=0.3")
-    resumed, uninterrupted = digests_of(tiny_spec(*SPEC, "toggles.self_prediction=false", *redo), 6)
+    resumed, uninterrupted = digests_of(tiny_spec(*SPEC, "toggles.self_prediction=false", *REDO), 6)
     assert resumed == uninterrupted
+
+
+def states_of(training) -> Tensor:
+    """Return the states of the search for dormant units after seven updates."""
+    (redo,) = (each for each in training.learner.upkeep if isinstance(each, ReDo))
+    return redo.frames(7)
+
+
+@pytest.mark.parametrize("sampling", ["uniform", "prioritized", "grouped"])
+def test_dormant_units_are_searched_for_in_as_many_states_as_the_key_says(sampling: str) -> None:
+    further = {"prioritized": ("toggles.prioritized=true",), "grouped": LOCKSTEP}.get(sampling, ())
+    with closing(assemble(tiny_spec(*REDO, *further), CPU, InlineActors)) as training:
+        training.begin()
+        list(islice(training.iterations(), 70))
+        assert states_of(training).shape == (40, 4, 36, 36)
+
+
+def test_run_from_before_the_key_searches_in_the_states_of_a_minibatch(tmp_path: Path) -> None:
+    path = tmp_path / "spec.toml"
+    path.write_text(resolved_toml(tiny(*REDO)).replace("redo_states = 40\n", ""))
+    spec = load_resolved(path).spec
+    with begun(spec) as training:
+        ticks_of(training, 70)
+        index, weight = training.replay.sample_for_diagnostics(
+            1, env_frames=280, seed=torch_seed(spec.seed, "redo states", 7)
+        )
+        minibatch = training.replay.minibatch(index[0], weight[0])
+        assert torch.equal(states_of(training), minibatch.s_tm1)
+        assert len(minibatch.s_tm1) == 8
 
 
 def test_horizon_is_annealed_from_the_reset_on() -> None:
