@@ -52,6 +52,11 @@ is a score that is no further outside these two than they are apart. A dash: the
   counts agent steps, and so does nnabla-rl: ε falls over four million frames, and the target network is
   copied every 10,000 steps, which are 2,500 updates or 40,000 frames: 45 times in the first two million. The
   value of a reward comes nearer to the action that led to it with each copy.
+- **The code of nnabla-rl differs in two more things**, which may explain why its DQN learns Pong earlier than
+  with either unit here: its weights begin with the variance 2 / fan-in (He et al. 2015), those of Track A
+  with 1 / (3 fan-in), as in the Lua code; and its loss is the squared error without the factor ½, which
+  doubles gradients. With the Lua code's units the loss is that of a network that predicts no reward until 1.4
+  million frames. Neither was tried yet: `--set network.init=he_uniform` is the first.
 - **The protocols are alike, but for the cap of a game.** Both play with ε = 0.05, up to 30 no-op frames and
   no sticky actions. Games of Track A end after 18,000 frames, as in its paper, those of nnabla-rl after
   400,000. There is a verdict only where no game reached 18,000.
@@ -59,7 +64,7 @@ is a score that is no further outside these two than they are apart. A dash: the
   which is lower while scores rise.
 - **Minutes** are those of the whole run, with its evaluations. Two runs trained at once, next to other work.
 
-**Not shown:** other games; which of the two, ε or the target network, makes a difference; whether the curves
+**Not shown:** other games; Track A with the initial weights of nnabla-rl; whether the curves
 agree later: the paper's runs have 50 million frames.
 
 Made from [runs.csv](track_a/runs.csv), [games.csv](track_a/games.csv) and
