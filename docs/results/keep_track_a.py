@@ -55,8 +55,7 @@ is a score that is no further outside these two than they are apart. A dash: the
 - **The code of nnabla-rl differs in two more things**, which may explain why its DQN learns Pong earlier than
   with either unit here: its weights begin with the variance 2 / fan-in (He et al. 2015), those of Track A
   with 1 / (3 fan-in), as in the Lua code; and its loss is the squared error without the factor ½, which
-  doubles gradients. With the Lua code's units the loss is that of a network that predicts no reward until 1.4
-  million frames. Neither was tried yet: `--set network.init=he_uniform` is the first.
+  doubles gradients. Neither was tried yet: `--set network.init=he_uniform` is the first.
 - **The protocols are alike, but for the cap of a game.** Both play with ε = 0.05, up to 30 no-op frames and
   no sticky actions. Games of Track A end after 18,000 frames, as in its paper, those of nnabla-rl after
   400,000. There is a verdict only where no game reached 18,000.
@@ -241,13 +240,14 @@ def resumes(made: dict[str, Any]) -> str:
 
 def draw(runs: list[TrackARun], path: Path) -> None:
     """Draw evaluations and the mean of the last training games, a panel for each game."""
-    games = games_of(runs)
+    games, labels = games_of(runs), sorted({run.label for run in runs})
     figure, places = plt.subplots(
         1, len(games), figsize=(5.5 * len(games), 4), layout="constrained", squeeze=False
     )
     for place, game in zip(places[0], games, strict=True):
         own = [run for run in runs if run.game == game]
-        for color, run in enumerate(own):
+        for run in own:
+            color = labels.index(run.label)  # of a label the same in every panel
             mean = run.games["episode_return"].rolling_mean(WINDOW_EPISODES)
             place.plot(run.games["env_frames"] * 1e-6, mean, color=f"C{color}", alpha=0.4)
             evaluated = run.evaluations["env_frames"] * 1e-6, run.evaluations["mean_return"]
@@ -263,8 +263,8 @@ def draw(runs: list[TrackARun], path: Path) -> None:
         place.set_title(game)
         place.set_xlabel("emulator frames (millions)")
         place.grid(alpha=0.3)
+        place.legend(loc="upper left", fontsize="small")
     places[0][0].set_ylabel(f"return; lines: mean of the last {WINDOW_EPISODES} training games")
-    places[0][0].legend(loc="upper left", fontsize="small")
     figure.savefig(path, dpi=110, metadata={"Software": None})
     plt.close(figure)
 

@@ -161,17 +161,23 @@ def test_a_halt_is_recorded_without_its_advice_and_other_errors_with_all_lines(
     assert failure.reason == reason
 
 
-def test_a_run_that_cannot_be_saved_when_it_is_stopped_has_failed(
-    runner: Runner, folder: SweepFolder, member: Member
-):
-    plan(folder, member, "wait:2")
+def outcome_if_stopped(runner: Runner, folder: SweepFolder, member: Member) -> Outcome:
+    """Return the outcome of a training that is stopped while it waits, as its plan says."""
     outcomes: list[Outcome] = []
     thread = Thread(target=lambda: outcomes.append(runner.run(member, PLACE)))
     thread.start()
     wait_for(folder.path / member.name / "waiting")
     runner.stop.set()
-    thread.join()
+    thread.join(PATIENCE_SECONDS)
     (outcome,) = outcomes
+    return outcome
+
+
+def test_a_run_that_cannot_be_saved_when_it_is_stopped_has_failed(
+    runner: Runner, folder: SweepFolder, member: Member
+):
+    plan(folder, member, "wait:2")
+    outcome = outcome_if_stopped(runner, folder, member)
     assert outcome.failure == Failure(kind="invalid", reason="the reason of 2", exit_code=2)
     assert read_failures(folder.failures) == {member.name: outcome.failure}
 
@@ -206,13 +212,7 @@ def test_a_stopped_member_gets_sigterm_and_is_not_resumed(
     runner: Runner, folder: SweepFolder, member: Member
 ):
     plan(folder, member, "wait")
-    outcomes: list[Outcome] = []
-    thread = Thread(target=lambda: outcomes.append(runner.run(member, PLACE)))
-    thread.start()
-    wait_for(folder.path / member.name / "waiting")
-    runner.stop.set()
-    thread.join(PATIENCE_SECONDS)
-    assert outcomes == [Outcome(kind="stopped")]
+    assert outcome_if_stopped(runner, folder, member) == Outcome(kind="stopped")
     assert len(calls(folder, member)) == 1
     assert leases_left(folder) == []
 
