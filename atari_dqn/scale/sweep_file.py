@@ -160,6 +160,8 @@ def _method_problem(name: str, keys: Any, base: Any) -> str | None:
         return "a name consists of at most 80 letters, digits and _ . = , + -"
     if not isinstance(keys, dict):
         return f"found {show(keys)}, expected a section [methods.{name}]"
+    if "set" in keys:
+        return f'has a section "set"; write the keys of a method in [methods.{name}] itself'
     if not isinstance(keys.get("spec", base), str):
         return "has no spec; expected a file or a shipped spec's name"
     return None

@@ -80,6 +80,8 @@ def entry_problem(entry: Entry) -> str | None:
 def _unknown(entry: Entry) -> str:
     name = entry.key.replace('"', "")
     section = entry.key if isinstance(entry.value, dict) else entry.key.rpartition(".")[0]
+    if entry.key == f'"{name}"' and name in KEYS:
+        return f"unknown key; write {name} without quotes"
     if '"' in entry.key or not section or section in SECTIONS:
         return "unknown key" + did_you_mean_key(name, KEYS)
     return f"unknown section [{section}]" + (did_you_mean(section, SECTIONS) or did_you_mean_key(name, KEYS))

@@ -165,6 +165,10 @@ FAULTS = {
         "[methods.a]",
         "mine.toml: methods.a: has no spec; expected a file or a shipped spec's name",
     ),
+    "keys of a method in a section of their own": (
+        '[methods.a]\nspec = "c51"\nset = { learner.batch_size = 8 }',
+        'mine.toml: methods.a: has a section "set"; write the keys of a method in [methods.a] itself',
+    ),
 }
 
 

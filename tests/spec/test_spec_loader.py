@@ -302,7 +302,7 @@ def test_contradiction_is_reported_together_with_other_faults(write_spec):
 
 def test_quoted_key_with_a_dot_is_not_the_dotted_key(write_spec):
     error = error_of(write_spec('"learner.batch_size" = 64\n'))
-    assert str(error).endswith('"learner.batch_size": unknown key; did you mean "learner.batch_size"?')
+    assert str(error).endswith('"learner.batch_size": unknown key; write learner.batch_size without quotes')
 
 
 def test_invalid_value_is_not_replaced_by_the_tracks_in_rules_on_combinations(write_spec):
