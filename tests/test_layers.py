@@ -235,9 +235,10 @@ OF_BTR_AND_PQN = {
 
 
 def test_agent_is_small():
-    # 1,700, and what the learner has for a moving target and work between updates, and Adam for its decay
+    # 1,700, and what the learner has for a moving target and work between updates, Adam for its decay, and an
+    # IQN for its three counts of fractions
     others = WITH_MEMORY | DATA_EFFICIENT | OF_BTR_AND_PQN
-    assert lines_of({path for path in SOURCES if unit_of(path) == "agent"} - others) <= 1_720
+    assert lines_of({path for path in SOURCES if unit_of(path) == "agent"} - others) <= 1_735
 
 
 def test_data_efficient_agents_are_small():

@@ -26,16 +26,26 @@ EMBEDDING_COSINES = 64  # n in eq. 4
 class ImplicitQuantileNetwork(QNetwork):
     """Computes the quantiles of the return at any fractions.
 
-    The encoded frames are multiplied by an embedding of the fraction, eq. 4. The q-values are means over
-    K = `num_policy_quantiles` fractions, drawn from `rng`, or evenly spaced without it.
+    The encoded frames are multiplied by an embedding of the fraction, eq. 4. Fractions are drawn from `rng`,
+    or evenly spaced without it: N = `num_quantiles` for the loss, N′ = `num_target_quantiles` for targets,
+    and K = `num_policy_quantiles` for q-values.
     """
 
     frequencies: Tensor
 
     def __init__(
-        self, torso: Torso, head: Head, *, num_policy_quantiles: int, precision: str = "fp32"
+        self,
+        torso: Torso,
+        head: Head,
+        *,
+        num_quantiles: int,
+        num_target_quantiles: int,
+        num_policy_quantiles: int,
+        precision: str = "fp32",
     ) -> None:
         super().__init__(torso, head, precision=precision)
+        self.num_quantiles = num_quantiles
+        self.num_target_quantiles = num_target_quantiles
         self.num_policy_quantiles = num_policy_quantiles
         self.embedding = nn.Linear(EMBEDDING_COSINES, torso.num_encoded)
         self.register_buffer("frequencies", pi * torch.arange(EMBEDDING_COSINES), persistent=False)
@@ -45,23 +55,28 @@ class ImplicitQuantileNetwork(QNetwork):
         """The modules in front of the head, and whether their layers have a ReLU."""
         return (self.torso, True), (self.embedding, True)
 
-    def distribution(
-        self, frames: Frames, rng: Rng | None = None, *, num_quantiles: int | None = None, noise_rows: int = 1
-    ) -> Quantiles:
-        """Compute quantiles at `num_quantiles` fractions of each state, K by default."""
-        with sampled_noise(self, rng, noise_rows):
-            fractions = self._fractions(frames.shape[0], num_quantiles or self.num_policy_quantiles, rng)
-            return self._quantiles(frames, fractions)
+    def distribution(self, frames: Frames, rng: Rng | None = None, *, noise_rows: int = 1) -> Quantiles:
+        """Compute quantiles at K fractions of each state."""
+        return self._quantiles(frames, rng, self.num_policy_quantiles, noise_rows)
 
-    def distribution_and_q_values(
-        self, frames: Frames, rng: Rng | None = None, *, num_quantiles: int | None = None
+    def predicted_distribution(self, frames: Frames, rng: Rng) -> Quantiles:
+        """Compute quantiles at N fractions of each state."""
+        return self._quantiles(frames, rng, self.num_quantiles)
+
+    def target_distribution(self, frames: Frames, rng: Rng) -> Quantiles:
+        """Compute quantiles at N′ fractions of each state."""
+        return self._quantiles(frames, rng, self.num_target_quantiles)
+
+    def target_distribution_and_q_values(
+        self, frames: Frames, rng: Rng
     ) -> tuple[Quantiles, Float[Tensor, "B A"]]:
-        """Compute quantiles at `num_quantiles` fractions and q-values at K others, in one forward pass."""
-        count = num_quantiles or self.num_policy_quantiles
+        """Compute quantiles at N′ fractions and q-values at K others, in one forward pass."""
+        counts = [self.num_target_quantiles, self.num_policy_quantiles]
         with sampled_noise(self, rng, 1):
-            drawn = [self._fractions(len(frames), each, rng) for each in (count, self.num_policy_quantiles)]
-            both = self._quantiles(frames, torch.cat(drawn, dim=1))
-        return Quantiles(both.outputs[..., :count], drawn[0]), both.outputs[..., count:].mean(dim=2)
+            drawn = [self._fractions(len(frames), count, rng) for count in counts]
+            both = self._quantiles_at(frames, torch.cat(drawn, dim=1))
+        outputs, others = torch.split(both.outputs, counts, dim=2)
+        return Quantiles(outputs, drawn[0]), others.mean(dim=2)
 
     def features(self, frames: Frames) -> Float[Tensor, "BN D"]:
         """Compute the hidden units at each of K evenly spaced fractions."""
@@ -75,7 +90,11 @@ class ImplicitQuantileNetwork(QNetwork):
             embedded = F.relu(self.embedding(cosines)).view(*fractions.shape, -1)
             return self.torso.hidden_units((encoded[:, None] * embedded).flatten(0, 1)).float()
 
-    def _quantiles(self, frames: Frames, fractions: Float[Tensor, "B N"]) -> Quantiles:
+    def _quantiles(self, frames: Frames, rng: Rng | None, count: int, noise_rows: int = 1) -> Quantiles:
+        with sampled_noise(self, rng, noise_rows):
+            return self._quantiles_at(frames, self._fractions(len(frames), count, rng))
+
+    def _quantiles_at(self, frames: Frames, fractions: Float[Tensor, "B N"]) -> Quantiles:
         outputs = self.head(self.features_at(frames, fractions))
         return Quantiles(outputs.view(*fractions.shape, -1).transpose(1, 2), fractions)
 

@@ -37,9 +37,7 @@ def lambda_returns(
     return returns
 
 
-def return_target(
-    batch: Minibatch, online: QNetwork, target: QNetwork, rng: Rng, num_quantiles: int | None = None
-) -> Bootstrap:
+def return_target(batch: Minibatch, online: QNetwork, target: QNetwork, rng: Rng) -> Bootstrap:
     """Take the return of each step, which `r_t` has, as target; nothing is bootstrapped."""
-    del online, target, rng, num_quantiles
+    del online, target, rng
     return Bootstrap(r_t=batch.r_t, discount_t=batch.discount_t, z_t=torch.zeros_like(batch.r_t)[:, None])

@@ -69,16 +69,12 @@ class TDLoss:
 
     target_rule: TargetRule
     distribution_loss: DistributionLossFn
-    num_quantiles: int | None = None
-    """N of Dabney et al. (2018b); None if the network has fixed fractions."""
-    num_target_quantiles: int | None = None
-    """N′ of the same paper."""
 
     def __call__(self, batch: Minibatch, online: QNetwork, target: QNetwork, rng: Rng, /) -> LossOutput:
         """Compute the loss."""
         with torch.no_grad():
-            bootstrap = self.target_rule(batch, online, target, rng, self.num_target_quantiles)
-        predicted = online.distribution(batch.s_tm1, rng, num_quantiles=self.num_quantiles)
+            bootstrap = self.target_rule(batch, online, target, rng)
+        predicted = online.predicted_distribution(batch.s_tm1, rng)
         terms = self.distribution_loss(predicted, batch.a_tm1, bootstrap)
         loss = terms.loss * batch.weight
         with torch.no_grad():

@@ -53,19 +53,26 @@ class QNetwork(nn.Module):
         return self.distribution(frames, rng, noise_rows=noise_rows).q_values()
 
     def distribution(
-        self, frames: Frames, rng: Rng | None = None, *, num_quantiles: int | None = None, noise_rows: int = 1
+        self, frames: Frames, rng: Rng | None = None, *, noise_rows: int = 1
     ) -> ValueDistribution:
-        """Compute the value distribution of every action; only an IQN uses `num_quantiles`."""
-        del num_quantiles
+        """Compute the value distribution of every action."""
         with sampled_noise(self, rng, noise_rows):
             distribution: ValueDistribution = self.value(self.head(self.features(frames)))
         return distribution
 
-    def distribution_and_q_values(
-        self, frames: Frames, rng: Rng | None = None, *, num_quantiles: int | None = None
+    def predicted_distribution(self, frames: Frames, rng: Rng) -> ValueDistribution:
+        """Compute the value distributions that the loss moves towards their targets."""
+        return self.distribution(frames, rng)
+
+    def target_distribution(self, frames: Frames, rng: Rng) -> ValueDistribution:
+        """Compute the value distributions of which targets are made."""
+        return self.distribution(frames, rng)
+
+    def target_distribution_and_q_values(
+        self, frames: Frames, rng: Rng
     ) -> tuple[ValueDistribution, Float[Tensor, "B A"]]:
-        """Compute the value distribution, and the q-values that select an action."""
-        distribution = self.distribution(frames, rng, num_quantiles=num_quantiles)
+        """Compute the value distributions of which targets are made, and q-values that select an action."""
+        distribution = self.target_distribution(frames, rng)
         return distribution, distribution.q_values()
 
     def features(self, frames: Frames) -> Float[Tensor, "B D"]:

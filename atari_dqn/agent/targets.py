@@ -25,29 +25,23 @@ class Bootstrap:
 
 
 class TargetRule(Protocol):
-    """Computes the bootstrap terms of a minibatch. `num_quantiles` is N′ of Dabney et al. (2018b)."""
+    """Computes the bootstrap terms of a minibatch."""
 
-    def __call__(
-        self, batch: Minibatch, online: QNetwork, target: QNetwork, rng: Rng, num_quantiles: int | None, /
-    ) -> Bootstrap:
+    def __call__(self, batch: Minibatch, online: QNetwork, target: QNetwork, rng: Rng, /) -> Bootstrap:
         """Compute the terms of each transition's target."""
 
 
-def dqn_target(
-    batch: Minibatch, online: QNetwork, target: QNetwork, rng: Rng, num_quantiles: int | None = None
-) -> Bootstrap:
+def dqn_target(batch: Minibatch, online: QNetwork, target: QNetwork, rng: Rng) -> Bootstrap:
     """Select and evaluate with the target network. Mnih et al. (2015), Algorithm 1."""
     del online
-    next_t, q_t = target.distribution_and_q_values(batch.s_t, rng, num_quantiles=num_quantiles)
+    next_t, q_t = target.target_distribution_and_q_values(batch.s_t, rng)
     z_t = rules.gather_q(next_t.outputs, q_t.argmax(dim=1))
     return Bootstrap(r_t=batch.r_t, discount_t=batch.discount_t, z_t=z_t)
 
 
-def double_dqn_target(
-    batch: Minibatch, online: QNetwork, target: QNetwork, rng: Rng, num_quantiles: int | None = None
-) -> Bootstrap:
+def double_dqn_target(batch: Minibatch, online: QNetwork, target: QNetwork, rng: Rng) -> Bootstrap:
     """Select with the online network, evaluate with the target one. van Hasselt et al. (2016), eq. 4."""
-    next_t = target.distribution(batch.s_t, rng, num_quantiles=num_quantiles)
+    next_t = target.target_distribution(batch.s_t, rng)
     z_t = rules.gather_q(next_t.outputs, online.q_values(batch.s_t, rng).argmax(dim=1))
     return Bootstrap(r_t=batch.r_t, discount_t=batch.discount_t, z_t=z_t)
 
@@ -66,12 +60,10 @@ class MunchausenTarget:
     lowest: float
     bonus_of: Literal["target", "online"] = "target"
 
-    def __call__(
-        self, batch: Minibatch, online: QNetwork, target: QNetwork, rng: Rng, num_quantiles: int | None = None
-    ) -> Bootstrap:
+    def __call__(self, batch: Minibatch, online: QNetwork, target: QNetwork, rng: Rng) -> Bootstrap:
         """Compute the terms of each transition's soft target."""
         q_tm1 = (online if self.bonus_of == "online" else target).q_values(batch.s_tm1, rng)
-        next_t, q_t = target.distribution_and_q_values(batch.s_t, rng, num_quantiles=num_quantiles)
+        next_t, q_t = target.target_distribution_and_q_values(batch.s_t, rng)
         bonus = rules.munchausen_bonus(
             rules.scaled_log_policy(q_tm1, self.temperature),
             batch.a_tm1,

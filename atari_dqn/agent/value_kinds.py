@@ -91,13 +91,12 @@ VALUE_KINDS: dict[str, ValueKind] = {
     ),
     "iqn": ValueKind(
         lambda make, s: ImplicitQuantileNetwork(
-            *make(1), num_policy_quantiles=s.num_policy_fractions, precision=s.precision
-        ),
-        lambda rule, s: TDLoss(
-            target_rule=rule,
-            distribution_loss=quantile_loss,
+            *make(1),
             num_quantiles=s.num_fractions,
             num_target_quantiles=s.num_target_fractions,
+            num_policy_quantiles=s.num_policy_fractions,
+            precision=s.precision,
         ),
+        lambda rule, _: TDLoss(target_rule=rule, distribution_loss=quantile_loss),
     ),
 }

@@ -47,12 +47,12 @@ class FusedNetwork(QNetwork):
         self.fused = FusedPass(self)
 
     def distribution(
-        self, frames: Frames, rng: Rng | None = None, *, num_quantiles: int | None = None, noise_rows: int = 1
+        self, frames: Frames, rng: Rng | None = None, *, noise_rows: int = 1
     ) -> ValueDistribution:
         """Compute the value distribution of every action."""
         noisy = self.fused.noisy if rng is not None else []
         if not kernels_read(frames) or (noisy and noise_rows > 1):
-            return super().distribution(frames, rng, num_quantiles=num_quantiles, noise_rows=noise_rows)
+            return super().distribution(frames, rng, noise_rows=noise_rows)
         draws = normal(rng, 1, num_draws(noisy)) if rng is not None and noisy else None
         value: ValueDistribution = self.value(self.fused.outputs(frames, draws, self.unwritten))
         return value

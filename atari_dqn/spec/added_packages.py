@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -70,11 +71,16 @@ def _versions(entries: Iterable[EntryPoint]) -> dict[str, str]:
     for entry in entries:
         name, versions[name] = package_of(entry)
         modules[name].add(entry.module.partition(".")[0])
-    return versions | {f"{_CODE}{name}": _code_digest(found) for name, found in modules.items()}
+    return versions | {f"{_CODE}{name}": code_digest(frozenset(found)) for name, found in modules.items()}
 
 
-def _code_digest(modules: Iterable[str]) -> str:
-    """Compute the digest of the Python files of some modules and packages, without importing them."""
+@cache
+def code_digest(modules: frozenset[str]) -> str:
+    """Compute the digest of the Python files of some modules and packages, without importing them.
+
+    It stays that of the first call: a process goes on with the code that it imported, whatever becomes of the
+    files.
+    """
     digest = hashlib.sha256()
     for module in sorted(modules):
         for name, path in _python_files(module):

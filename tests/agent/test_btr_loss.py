@@ -26,12 +26,10 @@ class FixedNetwork:
         self.q_tm1 = 0.1 * torch.randn(B, A, generator=generator)
         self.q_t = 0.1 * torch.randn(B, A, generator=generator)
 
-    def distribution(self, *_: object, num_quantiles: int) -> Quantiles:
-        assert num_quantiles == N
+    def predicted_distribution(self, *_: object) -> Quantiles:
         return Quantiles(self.quantiles, self.fractions)
 
-    def distribution_and_q_values(self, *_: object, num_quantiles: int) -> tuple[Quantiles, torch.Tensor]:
-        assert num_quantiles == TARGETS
+    def target_distribution_and_q_values(self, *_: object) -> tuple[Quantiles, torch.Tensor]:
         return Quantiles(self.next_quantiles, torch.rand(B, TARGETS)), self.q_t
 
     def q_values(self, *_: object) -> torch.Tensor:
@@ -84,8 +82,6 @@ def test_loss_of_btr_is_that_of_the_papers_in_double_precision(
     loss = TDLoss(
         target_rule=MunchausenTarget(scale=ALPHA, temperature=TAU, lowest=LOWEST, bonus_of=bonus_of),
         distribution_loss=quantile_loss,
-        num_quantiles=N,
-        num_target_quantiles=TARGETS,
     )
     found = loss(batch, online, target, generator)
     bonus_network = {"target": target, "online": online}[bonus_of]

@@ -26,8 +26,7 @@ def learner_of(kind: str, *, rule=dqn_target, accumulate: int = 1) -> Learner:
     online = make(kind)
     return Learner(
         online=online, target=make(kind), optimizer=torch.optim.Adam(online.parameters(), 0.001),
-        loss=TDLoss(target_rule=rule, distribution_loss=LOSSES[kind], num_quantiles=6,
-                    num_target_quantiles=5),
+        loss=TDLoss(target_rule=rule, distribution_loss=LOSSES[kind]),
         reduction="mean", accumulate=accumulate,
         max_grad_norm=float("inf"), target_period_updates=10_000, generator=stream(seed=3),
     )  # fmt: skip

@@ -35,7 +35,14 @@ def make(kind: str, *, dueling: bool = False, precision: str = "fp32") -> QNetwo
     size = LAYERS[kind].size if kind in LAYERS else 1
     head = head_type(torso.num_features, 3, size)
     if kind == "iqn":
-        network: QNetwork = ImplicitQuantileNetwork(torso, head, precision=precision, num_policy_quantiles=4)
+        network: QNetwork = ImplicitQuantileNetwork(
+            torso,
+            head,
+            precision=precision,
+            num_quantiles=6,
+            num_target_quantiles=5,
+            num_policy_quantiles=4,
+        )
     else:
         network = QNetwork(torso, head, LAYERS[kind], precision=precision)
     initialize(network, init="he_uniform", generator=stream(seed=1))
@@ -73,7 +80,7 @@ def test_network_called_plainly_repeats_to_the_bit(kind: str) -> None:
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_gradient_flows_to_every_parameter_of_every_kind(kind: str, precision: str) -> None:
     network = make(kind, precision=precision, dueling=True)
-    network.distribution(frames(16), stream(), num_quantiles=6).outputs.square().sum().backward()
+    network.predicted_distribution(frames(16), stream()).outputs.square().sum().backward()
     missing = [name for name, w in network.named_parameters() if w.grad is None or not w.grad.any()]
     assert missing == []
 
@@ -104,17 +111,19 @@ def test_value_is_known_as_one_point() -> None:
     assert (points.tolist(), mass.tolist()) == ([[[5.0], [6.0]]], [[[1.0], [1.0]]])
 
 
-@pytest.mark.parametrize(("asked", "count"), [(6, 6), (None, 4)])
-def test_implicit_network_draws_as_many_fractions_as_it_is_asked_for(asked: int | None, count: int) -> None:
-    found = make("iqn").distribution(frames(2), stream(), num_quantiles=asked)
+@pytest.mark.parametrize(
+    ("purpose", "count"), [("predicted_distribution", 6), ("target_distribution", 5), ("distribution", 4)]
+)
+def test_implicit_network_draws_as_many_fractions_as_the_purpose_has(purpose: str, count: int) -> None:
+    found = getattr(make("iqn"), purpose)(frames(2), stream())
     assert isinstance(found, Quantiles)
     assert (found.outputs.shape[2], found.fractions.shape) == (count, (2, count))
 
 
 def test_q_values_with_a_target_have_fractions_of_their_own() -> None:
     network, (one, other) = make("iqn"), (stream(), stream())
-    found, q_values = network.distribution_and_q_values(frames(2), one, num_quantiles=5)
-    alone = network.distribution(frames(2), other, num_quantiles=5)
+    found, q_values = network.target_distribution_and_q_values(frames(2), one)
+    alone = network.target_distribution(frames(2), other)
     torch.testing.assert_close(found.outputs, alone.outputs, rtol=1e-5, atol=1e-6)
     torch.testing.assert_close(q_values, network.q_values(frames(2), other), rtol=1e-5, atol=1e-6)
     assert torch.equal(one.get_state(), other.get_state())

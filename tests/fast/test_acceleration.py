@@ -46,7 +46,8 @@ def make_network(torso_type: type = NatureTorso, *, noisy: bool = False, iqn: bo
     layer = partial(NoisyLinear, sigma=0.5) if noisy else nn.Linear
     torso = torso_type(stack=4, frame_shape=(84, 84), layer=layer)
     head = LinearHead(torso.num_features, 6, layer=layer)
-    network = ImplicitQuantileNetwork(torso, head, num_policy_quantiles=4) if iqn else QNetwork(torso, head)
+    counts = {"num_quantiles": 4, "num_target_quantiles": 4, "num_policy_quantiles": 4}
+    network = ImplicitQuantileNetwork(torso, head, **counts) if iqn else QNetwork(torso, head)
     initialize(network, init="he_uniform", generator=stream())
     return network
 

@@ -29,19 +29,28 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         return tuple(entry for entry in entries if entry.group == group)
 
     monkeypatch.setattr(added_packages, "entry_points_of", found)
+    added_packages.code_digest.cache_clear()
     return code
 
 
 def test_digest_of_the_code_changes_with_a_module_that_the_entry_point_does_not_name(package: Path) -> None:
     before = packages_here()
     (package / "layers.py").write_text("DEPTH = 2\n")
+    added_packages.code_digest.cache_clear()  # as in another process
     assert before.keys() == {"other-agents", "code of other-agents"}
     assert packages_here()["code of other-agents"] != before["code of other-agents"]
+
+
+def test_digest_of_the_code_stays_that_of_the_code_that_the_process_imported(package: Path) -> None:
+    before = packages_here()
+    (package / "torsos.py").unlink()
+    assert packages_here() == before
 
 
 def test_digest_of_the_code_does_not_depend_on_its_place(package: Path) -> None:
     before = packages_here()
     (package / "notes.txt").write_text("no code")
+    added_packages.code_digest.cache_clear()
     assert packages_here() == before == {"other-agents": "1.0", "code of other-agents": "63c42ed4dc59"}
 
 
