@@ -5,10 +5,16 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+import torch
 
 sys.path.append(str(Path(__file__).parents[1] / "docs/results"))
-from keep_track_a import KEPT, PAGE, RESULTS, Score, keep, kept_runs, page, score_at, verdict_of
+sys.path.append(str(Path(__file__).parents[1] / "docs/results/track_a/doubled_loss"))
+from doubled_loss import doubled_error
+from keep_track_a import KEPT, PAGE, RESULTS, keep, kept_runs, kept_updates, updates
+from track_a_page import NUM_WEIGHTS, Score, page, score_at, verdict_of
 
+from atari_dqn.agent.heads import LinearHead
+from atari_dqn.agent.torsos import NatureTorso
 from atari_dqn.compare.reference.studies import Figure
 
 FIGURE = Figure(
@@ -54,6 +60,24 @@ def test_run_without_an_evaluation_is_left_out(tmp_path: Path, capsys: pytest.Ca
     assert capsys.readouterr().out == f"{tmp_path / 'run'}: not evaluated yet; left out\n"
 
 
+def test_updates_are_averaged_over_the_frames_up_to_the_end_of_an_interval(tmp_path: Path) -> None:
+    rows = ["100000,,", "200000,1.0,10.0", "200004,2.0,30.0", "400000,4.0,50.0"]
+    (tmp_path / "update_log.csv").write_text("\n".join(["env_frames,loss,grad_norm", *rows]))
+    assert updates(tmp_path).rows() == [(200_000, 1.0, 10.0), (400_000, 3.0, 40.0)]
+
+
+def test_number_of_weights_is_that_of_the_network() -> None:
+    torso = NatureTorso(stack=4, frame_shape=(84, 84))
+    head = LinearHead(torso.num_features, 6)
+    assert sum(each.numel() for module in (torso, head) for each in module.parameters()) == NUM_WEIGHTS
+
+
+def test_gradient_of_the_doubled_loss_is_twice_the_error_clipped() -> None:
+    errors = torch.tensor([-3.0, -0.5, -0.2, 0.0, 0.25, 0.7], requires_grad=True)
+    doubled_error(errors).sum().backward()
+    assert errors.grad.tolist() == pytest.approx([-1.0, -1.0, -0.4, 0.0, 0.5, 1.0])
+
+
 @pytest.mark.skipif(not (RESULTS / KEPT / "runs.csv").exists(), reason="no run of Track A is kept yet")
 def test_page_is_what_the_tables_make() -> None:
-    assert (RESULTS / PAGE).read_text(encoding="utf-8") == page(kept_runs(RESULTS))
+    assert (RESULTS / PAGE).read_text(encoding="utf-8") == page(kept_runs(RESULTS), kept_updates(RESULTS))
