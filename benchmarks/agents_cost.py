@@ -74,7 +74,7 @@ def measure(name: str, options: argparse.Namespace) -> dict[str, Any]:
     with closing(assemble(small(spec), CPU)) as training:
         warm_up(training, updates=options.warm_up)
         rate = timed(training, options.seconds)
-        batch, info, choices = training.recent_batch(), training.envs.info, training.backend.choices()
+        batch, info, choices = training.recent.gather(), training.envs.info, training.backend.choices()
         learner = training.learner
     assert batch is not None, "there were updates"
     plain = build_learner(spec, info, CPU, Plain())

@@ -129,7 +129,7 @@ def _kernels(spec: Spec, training: Learning, backend: Backend) -> Kernels:
     """Time the convolutions and products of an update of the spec's learner by a back end, layer by layer."""
     as_written = replace(spec, learner=replace(spec.learner, compile=False))
     learner = build_learner(as_written, training.envs.info, training.device, backend)
-    batch = training.recent_batch()
+    batch = training.recent.gather()
     assert batch is not None, "updates were timed before"
     return kernels_of(lambda: learner.update(batch), training.device)
 

@@ -28,6 +28,12 @@ from atari_dqn.types import StateDict
 HISTORY_UPDATES = 1_000
 
 
+def dead_unit_share(training: Learning) -> float | None:
+    """Compute the share of hidden units that are 0 for the whole latest minibatch; None without one."""
+    batch = training.recent.gather()
+    return None if batch is None else training.diagnostics.dead_unit_share(training.learner.online, batch)
+
+
 class HealthMonitor:
     """Checks updates, periods and evaluations, and reports every state change of a gate to the sinks.
 
@@ -69,7 +75,7 @@ class HealthMonitor:
         """Check the measurements of a period, which ends with this row of throughput_log."""
         record = PeriodRecord(
             greedy_counts=self._training.greedy_counts,
-            dead_unit_share=self._training.dead_unit_share(),
+            dead_unit_share=dead_unit_share(self._training),
             updates_per_second=float(throughput.values["updates_per_second"]),
             free_disk_bytes=shutil.disk_usage(self._run.path).free,
         )
@@ -131,7 +137,7 @@ class HealthMonitor:
             write_bundle(
                 bundle,
                 change,
-                batch=self._training.recent_batch(updates_ago),
+                batch=self._training.recent.gather(updates_ago),
                 updates=self._history,
                 learner=self._training.learner.state_dict(),
                 spec=self._run.spec,

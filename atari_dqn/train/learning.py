@@ -1,4 +1,4 @@
-"""The learner's part of a training: updates on minibatches of the replay, and what the gates need of them."""
+"""The learner's part of a training: updates on minibatches of the replay."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from atari_dqn.replay.sampling import Sampling
 from atari_dqn.schedule import HorizonSchedule
 from atari_dqn.telemetry.events import Row
 from atari_dqn.train.metrics_ring import MetricsRing
+from atari_dqn.train.recent_minibatches import RecentMinibatches
 from atari_dqn.train.reporter import Reporter
 from atari_dqn.train.stopwatch import Part, Stopwatch
 from atari_dqn.types import Emulators, StateDict, Stateful
@@ -54,8 +55,7 @@ class Learning(ABC):
     """Whether acting and updates are replayed from CUDA graphs, captured from the same functions."""
 
     def __post_init__(self) -> None:
-        self._before_start: tuple[Tensor, Tensor] | None = None
-        """Indices and weights of the update before a resume."""
+        self.recent = RecentMinibatches(self.replay, self.metrics, self.device)
         optimizing: list[Part] = []
 
         def begin(*_: Any) -> None:
@@ -159,39 +159,6 @@ class Learning(ABC):
             self.replay.update_priorities(batch, update.priorities)
         self.metrics.write(on_device, update.metrics)
 
-    def recent_batch(self, updates_ago: int = 0) -> Batch | None:
-        """Gather the minibatch of a recent update again; None if it was before the start or resume.
-
-        A transition that the replay has overwritten since is replaced by the new one.
-        """
-        sample = self._recent_sample(updates_ago)
-        if sample is None:
-            return None
-        place = self.replay.ring.device
-        batch: Batch = self.replay.minibatch(*(values.to(place) for values in sample))
-        return batch.to(self.device)
-
-    def recent_state(self) -> StateDict | None:
-        """Return indices and weights of the latest minibatch as plain data, for the gate of dead units."""
-        sample = self._recent_sample(0)
-        if sample is None:
-            return None
-        index, weight = sample
-        return {"cell": index.tolist(), "weight": weight.tolist()}
-
-    def load_recent_state(self, state: StateDict | None) -> None:
-        """Restore the latest minibatch; None before the first update."""
-        self._before_start = None
-        if state is not None:
-            index = torch.tensor(state["cell"], dtype=torch.int64)
-            self._before_start = index, torch.tensor(state["weight"])
-
-    def check_recent_state(self, state: StateDict | None) -> None:
-        """Raise `ValueError` if an index of the latest minibatch is outside the replay."""
-        size = self.replay.ring.zero_index
-        if state is not None and not all(0 <= index < size for index in state["cell"]):
-            raise ValueError(f"recent_batch: expected indices from 0 to {size - 1}")
-
     def sample_states(self, seed: int, *, count: int) -> Tensor:
         """Sample `count` states from a stream of `seed`, without changing the replay's."""
         indices, weights = self.replay.sample_for_diagnostics(
@@ -199,11 +166,6 @@ class Learning(ABC):
         )
         states: Tensor = self.replay.minibatch(indices[0], weights[0]).s_tm1
         return states
-
-    def dead_unit_share(self) -> float | None:
-        """Compute the share of hidden units that are 0 for the whole latest minibatch; None without one."""
-        batch = self.recent_batch()
-        return None if batch is None else self.diagnostics.dead_unit_share(self.learner.online, batch)
 
     def use_graphs(self, captured: bool) -> None:
         """Select whether updates are replayed from CUDA graphs or run eagerly."""
@@ -237,12 +199,6 @@ class Learning(ABC):
     def _set_horizon(self) -> None:
         """Set n and γ of the next update."""
         self.replay.set_horizon(self.horizon.at(self.learner.updates))
-
-    def _recent_sample(self, updates_ago: int) -> tuple[Tensor, Tensor] | None:
-        """Return the indices and weights of a recent minibatch."""
-        if not self.metrics.count and not updates_ago:
-            return self._before_start
-        return self.metrics.minibatch(updates_ago)
 
 
 def has_replay(state: StateDict) -> bool:

@@ -136,7 +136,7 @@ class Session:
             "finished": self.finished,
             "tables": self.tables.state_dict(),
             "files": self._directory.file_records(),
-            "recent_batch": self.training.recent_state(),
+            "recent_batch": self.training.recent.state_dict(),
             **self.evaluations.state_dict(),
             "watch": self.health.state_dict(),
             "inspected": self._saving.inspected,
@@ -157,7 +157,7 @@ class Session:
         self._saving.resume(state.get("inspected", []))
         # its indices are invalid in a replay that is filled again
         recent = state.get("recent_batch") if self.spec.checkpoint.replay else None
-        self.training.load_recent_state(recent)
+        self.training.recent.load_state_dict(recent)
 
     @contextmanager
     def _deferring(self, guard: SignalGuard) -> Iterator[None]:

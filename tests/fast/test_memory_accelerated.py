@@ -12,7 +12,7 @@ def test_update_of_a_network_with_memory_equals_the_plain_one() -> None:
     spec = tiny_spec(*MEMORY, "toggles.dueling=true", "toggles.double=true")
     with begun(spec) as training:
         ticks_of(training, 90)
-        batch, info = training.recent_batch(), training.envs.info
+        batch, info = training.recent.gather(), training.envs.info
     updates, networks = [], []
     for backend in (make_backend(CPU), Plain()):
         learner = build_learner(spec, info, CPU, backend)

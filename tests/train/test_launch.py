@@ -19,7 +19,7 @@ from atari_dqn.telemetry.sinks.options import SinkOptions
 from atari_dqn.telemetry.writers import TableSink
 from atari_dqn.train import launch
 from atari_dqn.train.interrupt import SignalGuard
-from atari_dqn.train.learning import Learning
+from atari_dqn.train.recent_minibatches import RecentMinibatches
 from atari_dqn.train.session import Session
 
 
@@ -91,7 +91,7 @@ def test_minibatch_of_a_replay_that_was_not_saved_is_not_gathered_again(
 ) -> None:
     loaded: list[Any] = []
     run(tmp_path / "run", *FEW_STEPS, "checkpoint.replay=false")
-    monkeypatch.setattr(Learning, "load_recent_state", lambda training, state: loaded.append(state))
+    monkeypatch.setattr(RecentMinibatches, "load_state_dict", lambda recent, state: loaded.append(state))
     resume(tmp_path / "run", 84)
     assert loaded == [None]
 
