@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import difflib
 import traceback
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Generic, TypeVar, cast
@@ -16,6 +17,35 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstalledEntry:
+    """An entry point of an installed package, as both were when this process first looked for them."""
+
+    name: str
+    value: str
+    load: Callable[[], object]
+    package: str
+    version: str
+
+    @classmethod
+    def of(cls, entry: EntryPoint) -> InstalledEntry:
+        """Read the package's name and version now: an `EntryPoint` reads them anew each time."""
+        package = entry.dist
+        assert package is not None, "entry points are found in installed packages"
+        return cls(
+            name=entry.name,
+            value=entry.value,
+            load=entry.load,
+            package=package.name,
+            version=package.version,
+        )
+
+    @property
+    def top_module(self) -> str:
+        """The module or package of Python that has the object, without what is below it."""
+        return self.value.partition(":")[0].partition(".")[0]
 
 
 class Registry(Generic[T]):
@@ -76,7 +106,7 @@ class Registry(Generic[T]):
     def __iter__(self) -> Iterator[str]:
         return iter(self._targets)
 
-    def _entry_point(self, name: str) -> EntryPoint | None:
+    def _entry_point(self, name: str) -> InstalledEntry | None:
         return None if self._group is None else entry_point(self._group, name)
 
     def _unknown(self, name: str) -> str:
@@ -93,7 +123,7 @@ def entry_point_names(group: str) -> tuple[str, ...]:
     return tuple(sorted({entry.name for entry in entry_points_of(group)}))
 
 
-def entry_point(group: str, name: str) -> EntryPoint | None:
+def entry_point(group: str, name: str) -> InstalledEntry | None:
     """Find the entry point of a name; None if there is none, `UserError` if there are several."""
     found = [entry for entry in entry_points_of(group) if entry.name == name]
     if len(found) > 1:
@@ -103,25 +133,19 @@ def entry_point(group: str, name: str) -> EntryPoint | None:
     return found[0] if found else None
 
 
-def package_of(entry: EntryPoint) -> tuple[str, str]:
-    """Return name and version of the package that installed an entry point."""
-    assert entry.dist is not None, "entry points are found in installed packages"
-    return entry.dist.name, entry.dist.version
-
-
 @cache
-def entry_points_of(group: str) -> tuple[EntryPoint, ...]:
+def entry_points_of(group: str) -> tuple[InstalledEntry, ...]:
     """Find the entry points of a group; this reads the metadata of every installed package."""
     from importlib.metadata import entry_points  # here, as most commands need none
 
-    return tuple(entry_points(group=group))
+    return tuple(map(InstalledEntry.of, entry_points(group=group)))
 
 
-def _described(entry: EntryPoint) -> str:
-    return f"the entry point {entry.name} = {entry.value} of {' '.join(package_of(entry))}"
+def _described(entry: InstalledEntry) -> str:
+    return f"the entry point {entry.name} = {entry.value} of {entry.package} {entry.version}"
 
 
-def _imported(entry: EntryPoint) -> object:
+def _imported(entry: InstalledEntry) -> object:
     if ":" not in entry.value:
         raise ValueError("expected MODULE:NAME")
     found: object = entry.load()
@@ -130,9 +154,9 @@ def _imported(entry: EntryPoint) -> object:
     return found
 
 
-def _problem(error: Exception, entry: EntryPoint) -> str:
+def _problem(error: Exception, entry: InstalledEntry) -> str:
     """Describe an exception with the last line of the entry point's own package that led to it."""
-    package = entry.value.partition(":")[0].partition(".")[0]
+    package = entry.top_module
     places = [
         f" ({frame.f_code.co_filename}, line {line})"
         for frame, line in traceback.walk_tb(error.__traceback__)

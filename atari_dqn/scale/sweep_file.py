@@ -161,7 +161,7 @@ def _method_problem(name: str, keys: Any, base: Any) -> str | None:
     if not isinstance(keys, dict):
         return f"found {show(keys)}, expected a section [methods.{name}]"
     if "set" in keys:
-        return f'has a section "set"; write the keys of a method in [methods.{name}] itself'
+        return f'has a key "set"; write the keys of a method in [methods.{name}] itself'
     if not isinstance(keys.get("spec", base), str):
         return "has no spec; expected a file or a shipped spec's name"
     return None

@@ -8,15 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from atari_dqn.files.atomic import reading
-from atari_dqn.registry import entry_point, entry_points_of, package_of
+from atari_dqn.registry import InstalledEntry, entry_point, entry_points_of
 from atari_dqn.spec.keys import KEYS, added_parts
 from atari_dqn.spec.schema import Spec
-
-if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
 
 _CODE = "code of "
 _NO_PACKAGES = {"python", "platform"}
@@ -65,12 +61,12 @@ def missing_packages(recorded: Mapping[str, str | None]) -> list[str]:
     return missing
 
 
-def _versions(entries: Iterable[EntryPoint]) -> dict[str, str]:
+def _versions(entries: Iterable[InstalledEntry]) -> dict[str, str]:
     versions: dict[str, str] = {}
     modules: dict[str, set[str]] = defaultdict(set)
     for entry in entries:
-        name, versions[name] = package_of(entry)
-        modules[name].add(entry.module.partition(".")[0])
+        versions[entry.package] = entry.version
+        modules[entry.package].add(entry.top_module)
     return versions | {f"{_CODE}{name}": code_digest(frozenset(found)) for name, found in modules.items()}
 
 
@@ -78,8 +74,8 @@ def _versions(entries: Iterable[EntryPoint]) -> dict[str, str]:
 def code_digest(modules: frozenset[str]) -> str:
     """Compute the digest of the Python files of some modules and packages, without importing them.
 
-    It stays that of the first call: a process goes on with the code that it imported, whatever becomes of the
-    files.
+    A process computes it once, when it builds its first part of them: later changes of the files are not in
+    the code that it has imported.
     """
     digest = hashlib.sha256()
     for module in sorted(modules):

@@ -52,7 +52,7 @@ class RecentMinibatches:
             index = torch.tensor(state["cell"], dtype=torch.int64)
             self._before_start = index, torch.tensor(state["weight"])
 
-    def check(self, state: StateDict | None) -> None:
+    def check_state_dict(self, state: StateDict | None) -> None:
         """Raise `ValueError` if an index of a state is outside the replay."""
         size = self._replay.ring.zero_index
         if state is not None and not all(0 <= index < size for index in state["cell"]):

@@ -201,7 +201,7 @@ def _restore_state(training: Learning, checkpoint: Path, step: int, bookkeeping:
     state = read_state(checkpoint, like=training.state_dict())
     try:
         training.load_state_dict(state)
-        training.recent.check(bookkeeping.get("recent_batch"))
+        training.recent.check_state_dict(bookkeeping.get("recent_batch"))
         if training.clock.steps != step:
             raise ValueError(f"clock.steps: found {training.clock.steps}, expected {step}")
     except (LookupError, ArithmeticError, ValueError, TypeError, RuntimeError) as error:

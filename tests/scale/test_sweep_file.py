@@ -167,7 +167,7 @@ FAULTS = {
     ),
     "keys of a method in a section of their own": (
         '[methods.a]\nspec = "c51"\nset = { learner.batch_size = 8 }',
-        'mine.toml: methods.a: has a section "set"; write the keys of a method in [methods.a] itself',
+        'mine.toml: methods.a: has a key "set"; write the keys of a method in [methods.a] itself',
     ),
 }
 

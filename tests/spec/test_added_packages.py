@@ -1,11 +1,13 @@
 """Packages that add parts of specs are recorded with their code, and those that are missing are found."""
 
+import shutil
 import sys
-from importlib.metadata import EntryPoint, distributions
+from importlib.metadata import distributions
 from pathlib import Path
 
 import pytest
 
+from atari_dqn.registry import InstalledEntry
 from atari_dqn.spec import added_packages
 from atari_dqn.spec.added_packages import missing_packages, packages_here, unrecorded_code
 
@@ -24,11 +26,11 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (code / "torsos.py").write_text("WIDTH = 4\n")
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
 
-    def found(group: str) -> tuple[EntryPoint, ...]:
-        entries = next(distributions(name="other-agents")).entry_points
-        return tuple(entry for entry in entries if entry.group == group)
-
-    monkeypatch.setattr(added_packages, "entry_points_of", found)
+    entries = next(distributions(name="other-agents")).entry_points
+    installed = [InstalledEntry.of(entry) for entry in entries]
+    monkeypatch.setattr(
+        added_packages, "entry_points_of", lambda group: installed if group == "atari_dqn.networks" else []
+    )
     added_packages.code_digest.cache_clear()
     return code
 
@@ -41,9 +43,10 @@ def test_digest_of_the_code_changes_with_a_module_that_the_entry_point_does_not_
     assert packages_here()["code of other-agents"] != before["code of other-agents"]
 
 
-def test_digest_of_the_code_stays_that_of_the_code_that_the_process_imported(package: Path) -> None:
+def test_package_stays_the_one_that_the_process_began_with_when_it_is_uninstalled(package: Path) -> None:
     before = packages_here()
-    (package / "torsos.py").unlink()
+    shutil.rmtree(package)
+    shutil.rmtree(package.parent / "other_agents-1.0.dist-info")
     assert packages_here() == before
 
 
