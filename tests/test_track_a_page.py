@@ -11,10 +11,8 @@ sys.path.append(str(Path(__file__).parents[1] / "docs/results"))
 sys.path.append(str(Path(__file__).parents[1] / "docs/results/track_a/doubled_loss"))
 from doubled_loss import doubled_error
 from keep_track_a import KEPT, PAGE, RESULTS, keep, kept_runs, kept_updates, updates
-from track_a_page import NUM_WEIGHTS, Score, page, score_at, verdict_of
+from track_a_page import Score, page, score_at, verdict_of
 
-from atari_dqn.agent.heads import LinearHead
-from atari_dqn.agent.torsos import NatureTorso
 from atari_dqn.compare.reference.studies import Figure
 
 FIGURE = Figure(
@@ -64,12 +62,6 @@ def test_updates_are_averaged_over_the_frames_up_to_the_end_of_an_interval(tmp_p
     rows = ["100000,,", "200000,1.0,10.0", "200004,2.0,30.0", "400000,4.0,50.0"]
     (tmp_path / "update_log.csv").write_text("\n".join(["env_frames,loss,grad_norm", *rows]))
     assert updates(tmp_path).rows() == [(200_000, 1.0, 10.0), (400_000, 3.0, 40.0)]
-
-
-def test_number_of_weights_is_that_of_the_network() -> None:
-    torso = NatureTorso(stack=4, frame_shape=(84, 84))
-    head = LinearHead(torso.num_features, 6)
-    assert sum(each.numel() for module in (torso, head) for each in module.parameters()) == NUM_WEIGHTS
 
 
 def test_gradient_of_the_doubled_loss_is_twice_the_error_clipped() -> None:

@@ -62,9 +62,9 @@ def updates(run: Path) -> pl.DataFrame:
 
 
 def kept_runs(results: Path) -> list[TrackARun]:
-    """Return the kept runs by game and seed."""
+    """Return the kept runs in the page's order."""
     found = [TrackARun(**vars(run)) for run in runs_of(results / KEPT)]
-    return sorted(found, key=lambda run: (run.game, run.label))
+    return sorted(found, key=lambda run: run.place)
 
 
 def kept_updates(results: Path) -> pl.DataFrame:
@@ -74,7 +74,7 @@ def kept_updates(results: Path) -> pl.DataFrame:
 
 def draw(runs: list[TrackARun], path: Path) -> None:
     """Draw evaluations and the mean of the last training games, a panel for each game."""
-    games, labels = games_of(runs), sorted({run.label for run in runs})
+    games, labels = games_of(runs), [*dict.fromkeys(run.label for run in runs)]
     figure, places = plt.subplots(
         1, len(games), figsize=(5.5 * len(games), 5), layout="constrained", squeeze=False
     )
