@@ -1,5 +1,6 @@
 """The page of Track A at ten million frames: verdicts on scores, and what its tables make."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -73,3 +74,12 @@ def test_gradient_of_the_doubled_loss_is_twice_the_error_clipped() -> None:
 @pytest.mark.skipif(not (RESULTS / KEPT / "runs.csv").exists(), reason="no run of Track A is kept yet")
 def test_page_is_what_the_tables_make() -> None:
     assert (RESULTS / PAGE).read_text(encoding="utf-8") == page(kept_runs(RESULTS), kept_updates(RESULTS))
+
+
+def test_standard_error_of_an_evaluation_is_at_most_that_of_the_page() -> None:
+    errors = [
+        run.evaluations["std_return"] / run.evaluations["episodes"].sqrt() for run in kept_runs(RESULTS)
+    ]
+    stated = re.search(r"standard error of at most ([\d.]+);", (RESULTS / PAGE).read_text(encoding="utf-8"))
+    assert stated is not None
+    assert f"{pl.concat(errors).max():.1f}" == stated[1]

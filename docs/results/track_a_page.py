@@ -112,6 +112,7 @@ weights, and marks the run `A*`.
 - **The protocols are alike, but for the cap of a game**, the number of games, and what is named above. Both
   play with ε = 0.05, up to 30 no-op frames and no sticky actions. Games of Track A end after 18,000 frames,
   as in its paper, those of nnabla-rl after 400,000. There is a verdict only where no game reached 18,000.
+- The mean of 30 games has a standard error of at most 0.8; how much seeds differ, one seed does not say.
 - At 10M the published figure is the mean of the evaluations from 8M to 12M frames, ours of those from 8M on,
   which is lower while scores rise.
 - **Minutes** are those of the whole run, with its evaluations. Two runs trained at once, next to other work.
