@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 from equal_frames import bracketed, evaluations_at
 from keep_pqn import Run, number
+from track_a_text import COMMANDS, TEXT
 
 from atari_dqn.compare.reference.caps import MARK
 from atari_dqn.compare.reference.studies import Figure, curves
@@ -28,110 +29,7 @@ UPDATES_FRAMES = 200_000
 """Length of the intervals over which the update log is averaged."""
 UPDATES_AT = (400_000, 600_000, 1_000_000, 1_600_000, 2_000_000)
 """Ends of the intervals that the page shows."""
-LUA = (
-    "dqn train pong_trackA_lua --set evaluation.full_period_frames=1M --set evaluation.light_period_frames=1M"
-)
-HE_DOUBLED = "--set network.init=he_uniform --set learner.loss=doubled"
-COMMANDS = f"""\
-{LUA} --set training.total_frames=2M --run-dir outputs/trackA_lua_pong_seed1
-{LUA} --set training.total_frames=10M --set learner.threads=1 {HE_DOUBLED} \
---run-dir outputs/trackA_lua_he_doubled_pong_seed1
-{LUA} --set training.total_frames=10M {HE_DOUBLED} --set env.resize=area \
---run-dir outputs/trackA_lua_he_doubled_area_pong_seed1"""
-"""The commands of the runs that are in no sweep that comes with the program: none may need a package."""
 CUT_NOTE = f" {MARK}: the cap cut games, so that there is no verdict."
-TEXT = """\
-# Does Track A learn what a published DQN learns in as many frames?
-
-The DQN of Mnih et al. (2015) on {games}, with the settings of the paper's table
-([`pong_trackA`](../../runs/pong_trackA.toml)) and with those of DeepMind's Lua code where it differs
-([`pong_trackA_lua`](../../runs/pong_trackA_lua.toml)): an evaluation of 30 games after each million frames,
-next to the three seeds of nnabla-rl's DQN, their mean with the lowest and the highest in brackets. **Inside**
-is a score that is no further outside these two than they are apart. A dash: the run has not come so far, or
-nothing is published.{cut}
-
-**On Pong both are below after two million frames; with the settings of nnabla-rl's code the score is among
-its seeds.** That code does several things otherwise than Track A and its sources; of these, larger initial
-weights make the loss fall a million frames earlier.
-
-{table}
-
-{progress}
-
-![Evaluations and training games by frames, with the published seeds]({plot})
-
-## What was tried on Pong
-
-These settings of nnabla-rl's code differ from Track A's. They were changed one after the other, **each in one
-run with one seed**, so that a difference between two runs may be one of chance.
-
-1. **Units, with the settings of the Lua code.** By the paper's table ε falls to 0.1 over a million frames,
-   and the target network is copied every 10,000 updates, which are 160,000 frames: 11 times in the first two
-   million. The Lua code counts agent steps, and so does nnabla-rl: ε falls over four million frames, and the
-   target network is copied every 2,500 updates or 40,000 frames: 45 times. The spec also resizes frames as
-   the Lua code does, bilinearly.
-2. **Larger initial weights**, of variance 2 / fan-in (He et al. 2015), and biases of 0. Those of Track A are
-   U(±1/√fan-in), as in the Lua code, a sixth of that variance; the paper names none. nnabla-rl's are normally
-   distributed, those of `he_uniform` uniformly, and in the last layer with half that variance.
-3. **Doubled gradients**: the squared error without the factor ½, whose gradient is clipped to ±1
-   ([`doubled_loss`](track_a/doubled_loss/doubled_loss.py)).
-4. **Frames resized by area**, as in nnabla-rl and in `pong_trackA`.
-
-Means over the {interval} frames before, of the minibatches' loss, of the gradient's norm, and of the returns
-of training games, whose ε is the same in all runs but the first:
-
-{updates}
-
-With doubled gradients the loss is another: an unpredicted reward of ±1 costs 0.75, not 0.5.
-
-- **With all four, the score after 2M frames lies between the published seeds.** One run with one seed does
-  not say how much of that each setting did. The training games before improve with the larger weights and
-  again with doubled gradients, but not with the resizing, though the evaluation is two points higher with it:
-  evaluations of a young policy vary much from one to the next.
-- **The loss leaves its plateau a million frames earlier with the larger weights.** While a network predicts
-  no reward at all, its loss stays near 0.011 (0.017 where gradients are doubled). That of the smaller
-  weights leaves this value after more than a million frames, that of the larger ones within the first 0.4
-  million that are learned from, whichever the loss and the resizing.
-- **A small loss is no better score.** It is smallest with the paper's settings, whose policy lost each of 30
-  games by 0 to 21.
-- **Why is not known.** With the larger weights the outputs of a new network are larger by up to 6^2.5 = 88
-  times, and so are the gradients in its first layers. The optimizer divides a gradient by √(its variance +
-  0.01), which hardly depends on it as long as it is below 0.1, so that small gradients take small steps;
-  but doubled gradients did not end the plateau earlier.
-- **Not tried**, though it differs: nnabla-rl evaluates in 125,000 agent steps, of which the last, unfinished
-  game does not count; its ε falls from the first step on, not from the end of the prefill; the first stack of
-  a game repeats its first frame.
-
-Track A keeps the weights and the loss of the Lua code. `--set network.init=he_uniform` begins with the larger
-weights, and marks the run `A*`.
-
-## How they were measured
-
-{runs}
-
-- **The protocols are alike, but for the cap of a game**, the number of games, and what is named above. Both
-  play with ε = 0.05, up to 30 no-op frames and no sticky actions. Games of Track A end after 18,000 frames,
-  as in its paper, those of nnabla-rl after 400,000. There is a verdict only where no game reached 18,000.
-- The mean of 30 games has a standard error of at most 0.8; how much seeds differ, one seed does not say.
-- At 10M the published figure is the mean of the evaluations from 8M to 12M frames, ours of those from 8M on,
-  which is lower while scores rise.
-- **Minutes** are those of the whole run, with its evaluations. Two runs trained at once, next to other work.
-- The run with the Lua code's settings had a budget of two million frames, and ended.
-
-**Not shown:** other games; a second seed of any run; larger weights on Breakout; whether the curves agree
-later: the paper's runs have 50 million frames.
-
-Made from [runs.csv](track_a/runs.csv), [games.csv](track_a/games.csv),
-[evaluations.csv](track_a/evaluations.csv) and [updates.csv](track_a/updates.csv) by
-
-```
-dqn sweep track_a_10m
-dqn sweep track_a_init
-pip install docs/results/track_a/doubled_loss
-{commands}
-python docs/results/keep_track_a.py RUN...
-```
-"""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,114 @@
+"""The sentences of Track A's page, between which `track_a_page.py` sets the tables, and its commands."""
+
+TEXT = """\
+# Does Track A learn what a published DQN learns in as many frames?
+
+The DQN of Mnih et al. (2015) on {games}, with the settings of the paper's table
+([`pong_trackA`](../../runs/pong_trackA.toml)) and with those of DeepMind's Lua code where it differs
+([`pong_trackA_lua`](../../runs/pong_trackA_lua.toml)): an evaluation of 30 games after each million frames,
+next to the three seeds of nnabla-rl's DQN, their mean with the lowest and the highest in brackets. **Inside**
+is a score that is no further outside these two than they are apart. So early the word is weak: random play,
+which scores about −20.4 on Pong and 1.1 on Breakout, is inside as well; only **below** says something. A
+dash: the run has not come so far, or nothing is published.{cut}
+
+**On Pong both are below after two million frames. With four settings taken from nnabla-rl's code, one
+evaluation of one seed is among its seeds**, just above the lowest. Of these settings larger initial weights
+made the loss fall a million frames earlier. On Breakout the one run is hardly above random play, and just
+below the lowest seed.
+
+{table}
+
+{progress}
+
+![Evaluations and training games by frames, with the published seeds]({plot})
+
+## What was tried on Pong
+
+Settings of nnabla-rl's code, each added to those before, **in one run with one seed each**, so that a
+difference between two runs may be one of chance. The first three differ from Track A's.
+
+1. **Units, with the settings of the Lua code.** By the paper's table ε falls to 0.1 over a million frames,
+   and the target network is copied every 10,000 updates, which are 160,000 frames: 11 times in the first two
+   million. The Lua code counts agent steps, and so does nnabla-rl: ε falls over four million frames, and the
+   target network is copied every 2,500 updates or 40,000 frames: 45 times. The spec also resizes frames as
+   the Lua code does, bilinearly.
+2. **Larger initial weights**, of variance 2 / fan-in (He et al. 2015), and biases of 0. Those of Track A are
+   U(±1/√fan-in), as in the Lua code, a sixth of that variance; the paper names none. nnabla-rl's are normally
+   distributed, those of `he_uniform` uniformly, and in the last layer with half that variance.
+3. **Doubled gradients**: the squared error without the factor ½, whose gradient is clipped to ±1
+   ([`doubled_loss`](track_a/doubled_loss/doubled_loss.py)).
+4. **Frames resized by area**, as in nnabla-rl and in `pong_trackA`: this takes back the bilinear resizing
+   of 1.
+
+Means over the {interval} frames before, of the minibatches' loss, of the gradient's norm, and of the returns
+of training games, whose ε is the same in all runs but the first:
+
+{updates}
+
+With doubled gradients the loss is another: an unpredicted reward of ±1 costs 0.75, not 0.5.
+
+- **With all four, the score after 2M frames lies between the published seeds.** One run with one seed does
+  not say how much of that each setting did. In the training games before, the mean rises with the larger
+  weights and again with doubled gradients, but not with the resizing (standard errors are 0.1 to 0.25 within
+  a run; between seeds they are unknown), though the evaluation is two points higher with it.
+- **The loss leaves its plateau a million frames earlier with the larger weights.** While a network predicts
+  no reward at all, its loss stays near 0.011 (with doubled gradients it would be near 0.017, by calculation).
+  With the smaller weights it leaves this value between 1 and 1.6 million frames, with the larger ones between
+  0.2 and 0.6 million, in all three runs.
+- **A small loss is no better score.** At 2M it is smallest with the paper's settings, but this policy, like
+  that of the Lua code's settings, lost each of 30 games by 0 to 21, which is worse than random play. The
+  losses are of different games: ε and the target network's period differ.
+- **Why is not known.** With `he_uniform` the outputs of a new network are larger by about 6²·√3 = 62 times
+  (without biases; nnabla-rl's by 6^2.5 = 88), and the gradients of its hidden layers by about 25. The
+  optimizer divides a gradient by √(its variance + 0.01), which hardly depends on it as long as it is below
+  0.1, so that small gradients take small steps. Whether doubled gradients end the plateau of the smaller
+  weights earlier was not tried.
+- **Not tried**, though it differs: nnabla-rl evaluates in 125,000 agent steps, of which the last, unfinished
+  game does not count; its ε falls from the first step on, not from the end of the prefill; the first stack of
+  a game repeats its first frame.
+
+Track A keeps the weights and the loss of the Lua code. `--set network.init=he_uniform` begins with the larger
+weights, and marks the run `A*`.
+
+## How they were measured
+
+{runs}
+
+- **The protocols are alike, but for the cap of a game**, the number of games, and what is named above. Both
+  play with ε = 0.05, up to 30 no-op frames and no sticky actions. Games of Track A end after 18,000 frames,
+  as in its paper, those of nnabla-rl after 400,000. There is a verdict only where no game reached 18,000.
+- The mean of 30 games has a standard error of at most 0.8; how much seeds differ, one seed does not say.
+- At 10M the published figure is the mean of the evaluations from 8M to 12M frames, ours of those from 8M on,
+  which is lower while scores rise.
+- **Minutes** are those of the whole run, with its evaluations. Two runs trained at once, or one with two
+  threads, next to other work, so they are no speeds.
+- The run with the Lua code's settings was planned for two million frames and has ended; its dashes stay. Its
+  last row is a final evaluation, of as many games.
+
+**Not shown:** other games; a second seed of any run; larger weights on Breakout; whether the curves agree
+later: the paper's runs have 50 million frames.
+
+Made from [runs.csv](track_a/runs.csv), [games.csv](track_a/games.csv),
+[evaluations.csv](track_a/evaluations.csv) and [updates.csv](track_a/updates.csv) by
+
+```
+dqn sweep track_a_10m
+dqn sweep track_a_init
+pip install docs/results/track_a/doubled_loss
+{commands}
+python docs/results/keep_track_a.py RUN...
+```
+"""
+
+
+LUA = (
+    "dqn train pong_trackA_lua --set evaluation.full_period_frames=1M --set evaluation.light_period_frames=1M"
+)
+HE_DOUBLED = "--set network.init=he_uniform --set learner.loss=doubled"
+COMMANDS = f"""\
+{LUA} --set training.total_frames=2M --run-dir outputs/trackA_lua_pong_seed1
+{LUA} --set training.total_frames=10M --set learner.threads=1 {HE_DOUBLED} \
+--run-dir outputs/trackA_lua_he_doubled_pong_seed1
+{LUA} --set training.total_frames=10M {HE_DOUBLED} --set env.resize=area \
+--run-dir outputs/trackA_lua_he_doubled_area_pong_seed1"""
+"""The commands of the runs that are in no sweep that comes with the program: none may need a package."""
