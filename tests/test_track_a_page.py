@@ -11,6 +11,7 @@ import torch
 sys.path.append(str(Path(__file__).parents[1] / "docs/results"))
 sys.path.append(str(Path(__file__).parents[1] / "docs/results/track_a/doubled_loss"))
 from doubled_loss import doubled_error
+from keep_pqn import number
 from keep_track_a import KEPT, PAGE, RESULTS, keep, kept_runs, kept_updates, updates
 from track_a_page import Score, page, score_at, verdict_of
 
@@ -83,3 +84,10 @@ def test_standard_error_of_an_evaluation_is_at_most_that_of_the_page() -> None:
     stated = re.search(r"standard error of at most ([\d.]+);", (RESULTS / PAGE).read_text(encoding="utf-8"))
     assert stated is not None
     assert f"{pl.concat(errors).max():.1f}" == stated[1]
+
+
+def test_random_play_scores_what_the_page_says() -> None:
+    prefill = {run.game: run.games.filter(pl.col("env_frames") <= 200_000) for run in kept_runs(RESULTS)}
+    pong, breakout = (prefill[game]["episode_return"].mean() for game in ("pong", "breakout"))
+    stated = f"about {number(pong)} on Pong and {number(breakout)} on Breakout"
+    assert stated in (RESULTS / PAGE).read_text(encoding="utf-8")

@@ -1,9 +1,9 @@
 """Keep runs of Track A and make their page: evaluations next to published ones, by frames, and the updates.
 
-The runs are those of the sweeps `track_a_10m` and `track_a_init`, and one with the loss of
-`track_a/doubled_loss`. The tables are those of `gather.py`, in `track_a/`, and `updates.csv`, means of the
-update log; the published figures come with the package. Runs that are not finished are kept as far as they
-have come; those without an evaluation are named and left out.
+The runs are those of the sweeps `track_a_10m` and `track_a_init`, and those of `COMMANDS` in
+`track_a_text.py`, two of which have the loss of `track_a/doubled_loss`. The tables are those of `gather.py`,
+in `track_a/`, and `updates.csv`, means of the update log; the published figures come with the package. Runs
+that are not finished are kept as far as they have come; those without an evaluation are named and left out.
 
 python docs/results/keep_track_a.py outputs/track_a_10m/trackA_pong_seed1       keep runs, make the page
 python docs/results/keep_track_a.py                                             make the page again

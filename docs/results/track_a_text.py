@@ -106,9 +106,9 @@ LUA = (
 )
 HE_DOUBLED = "--set network.init=he_uniform --set learner.loss=doubled"
 COMMANDS = f"""\
-{LUA} --set training.total_frames=2M --run-dir outputs/trackA_lua_pong_seed1
+{LUA} --set training.total_frames=2M --set learner.threads=2 --run-dir outputs/trackA_lua_pong_seed1
 {LUA} --set training.total_frames=10M --set learner.threads=1 {HE_DOUBLED} \
 --run-dir outputs/trackA_lua_he_doubled_pong_seed1
-{LUA} --set training.total_frames=10M {HE_DOUBLED} --set env.resize=area \
+{LUA} --set training.total_frames=10M --set learner.threads=2 {HE_DOUBLED} --set env.resize=area \
 --run-dir outputs/trackA_lua_he_doubled_area_pong_seed1"""
 """The commands of the runs that are in no sweep that comes with the program: none may need a package."""
