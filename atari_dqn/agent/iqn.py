@@ -73,14 +73,14 @@ class ImplicitQuantileNetwork(QNetwork):
         """Compute quantiles at N′ fractions and q-values at K others, in one forward pass."""
         counts = [self.num_target_quantiles, self.num_policy_quantiles]
         with sampled_noise(self, rng, 1):
-            drawn = [self._fractions(len(frames), count, rng) for count in counts]
+            drawn = [self._fractions(frames, count, rng) for count in counts]
             both = self._quantiles_at(frames, torch.cat(drawn, dim=1))
         outputs, others = torch.split(both.outputs, counts, dim=2)
         return Quantiles(outputs, drawn[0]), others.mean(dim=2)
 
     def features(self, frames: Frames) -> Float[Tensor, "BN D"]:
         """Compute the hidden units at each of K evenly spaced fractions."""
-        return self.features_at(frames, self._fractions(len(frames), self.num_policy_quantiles, None))
+        return self.features_at(frames, self._fractions(frames, self.num_policy_quantiles, None))
 
     def features_at(self, frames: Frames, fractions: Float[Tensor, "B N"]) -> Float[Tensor, "BN D"]:
         """Compute the hidden units at the given fractions."""
@@ -92,13 +92,14 @@ class ImplicitQuantileNetwork(QNetwork):
 
     def _quantiles(self, frames: Frames, rng: Rng | None, count: int, noise_rows: int = 1) -> Quantiles:
         with sampled_noise(self, rng, noise_rows):
-            return self._quantiles_at(frames, self._fractions(len(frames), count, rng))
+            return self._quantiles_at(frames, self._fractions(frames, count, rng))
 
     def _quantiles_at(self, frames: Frames, fractions: Float[Tensor, "B N"]) -> Quantiles:
         outputs = self.head(self.features_at(frames, fractions))
         return Quantiles(outputs.view(*fractions.shape, -1).transpose(1, 2), fractions)
 
-    def _fractions(self, batch: int, count: int, rng: Rng | None) -> Float[Tensor, "B N"]:
+    def _fractions(self, frames: Frames, count: int, rng: Rng | None) -> Float[Tensor, "B N"]:
+        batch = frames.shape[0]  # with `len`, an ONNX model would be fixed to the batch of the export
         if rng is None:
             return midpoints(count, self.frequencies.device).expand(batch, count)
         return uniform(rng, batch, count)

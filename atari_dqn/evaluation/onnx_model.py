@@ -66,7 +66,10 @@ def exact_network(agent: FrozenAgent) -> QNetwork:
 
 
 def onnx_model(agent: FrozenAgent, network: QNetwork) -> bytes:
-    """Convert a network of `exact_network`; the result's metadata has game, actions and protocol."""
+    """Convert a network of `exact_network`; the result's metadata has game, actions and protocol.
+
+    `UserError` if a part of the network fixes the batch size.
+    """
     import onnx
 
     step = _step_of(network)
@@ -83,6 +86,7 @@ def onnx_model(agent: FrozenAgent, network: QNetwork) -> bytes:
         )
     assert program is not None, "the exporter returns a program"
     model = program.model_proto
+    _require_free_batch(model)
     _remove_traces(model)
     onnx.helper.set_model_props(model, _metadata(agent))
     onnx.checker.check_model(model)
@@ -162,6 +166,16 @@ def _metadata(agent: FrozenAgent) -> dict[str, str]:
         "spec_digest": spec_digest(spec),
         "written_by": f"atari_dqn {__version__}",
     }
+
+
+def _require_free_batch(model: Any) -> None:
+    """Check the inputs: to the exporter, `len` of a tensor is the length of its example."""
+    for value in model.graph.input:
+        if not value.type.tensor_type.shape.dim[0].dim_param:
+            raise UserError(
+                f"the ONNX model would take {_EXAMPLES} observations only: a part of the network fixes the "
+                "batch size; take it from `x.shape[0]`, not `len(x)`"
+            )
 
 
 def _remove_traces(model: Any) -> None:

@@ -11,7 +11,7 @@ from tiny import CPU, MEMORY, tiny
 
 from atari_dqn.assembly.parts import build_network
 from atari_dqn.envs.games import game_info
-from atari_dqn.errors import HaltedError
+from atari_dqn.errors import HaltedError, UserError
 from atari_dqn.evaluation import onnx_model as exporter
 from atari_dqn.evaluation.frozen_agent import FrozenAgent
 from atari_dqn.evaluation.onnx_check import TOLERANCE, check_onnx
@@ -111,6 +111,17 @@ def test_any_number_of_observations_is_a_batch(agent: FrozenAgent, model: bytes)
     (all_at_once,) = session.run(None, {"observation": observations})
     one_by_one = [session.run(None, {"observation": each[None]})[0][0] for each in observations]
     np.testing.assert_allclose(all_at_once, one_by_one, atol=1e-5)
+
+
+@pytest.mark.slow
+def test_a_network_that_fixes_its_batch_size_is_an_error(
+    agent: FrozenAgent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    network = exact_network(agent)
+    encode = network.torso.encode
+    monkeypatch.setattr(network.torso, "encode", lambda frames: encode(frames).view(len(frames), -1))
+    with pytest.raises(UserError, match=r"would take 2 observations only: .* from `x.shape\[0\]`"):
+        onnx_model(agent, network)
 
 
 @pytest.mark.slow
