@@ -183,11 +183,6 @@ class CheckpointStore:
             raise DamagedError(f"{path / MANIFEST}: missing")
         return path
 
-    def best(self) -> Path | None:
-        """Return the checkpoint of the best full evaluation; None without one."""
-        path = self.folder / "best"
-        return path.resolve() if path.exists() else None
-
     def _snapshot(self, step: int, training: StateDict, bookkeeping: StateDict) -> Snapshot:
         copied = detached(training)
         path, rows = next((path, leaf) for path, leaf in leaves(copied) if isinstance(leaf, RingRows))
