@@ -207,7 +207,7 @@ def lines_of(paths) -> int:
 
 
 @pytest.mark.parametrize(
-    ("module", "files", "lines"), [("agent/learner.py", 15, 1_545), ("agent/network.py", 9, 900)]
+    ("module", "files", "lines"), [("agent/learner.py", 16, 1_560), ("agent/network.py", 9, 900)]
 )
 def test_what_an_agent_imports_is_little(module: str, files: int, lines: int):
     reached = closure(module)
@@ -235,10 +235,10 @@ OF_BTR_AND_PQN = {
 
 
 def test_agent_is_small():
-    # 1,700, and what the learner has for a moving target and work between updates, Adam for its decay, and an
-    # IQN for its three counts of fractions
+    # 1,700, and what the learner has for a moving target and work between updates, Adam for its decay, an
+    # IQN for its three counts of fractions, and the optimizer's state for a module of its own
     others = WITH_MEMORY | DATA_EFFICIENT | OF_BTR_AND_PQN
-    assert lines_of({path for path in SOURCES if unit_of(path) == "agent"} - others) <= 1_735
+    assert lines_of({path for path in SOURCES if unit_of(path) == "agent"} - others) <= 1_760
 
 
 def test_data_efficient_agents_are_small():

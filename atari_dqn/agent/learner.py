@@ -13,7 +13,8 @@ from torch.optim import Optimizer
 from atari_dqn.agent.augmentation import Augment, not_augmented
 from atari_dqn.agent.losses import LOSS_METRICS, LossFn, LossOutput
 from atari_dqn.agent.network import QNetwork
-from atari_dqn.agent.upkeep import Upkeep, averages_of, move_towards
+from atari_dqn.agent.optimizer_state import averages_of, load_optimizer
+from atari_dqn.agent.upkeep import Upkeep
 from atari_dqn.minibatch import Batch
 from atari_dqn.rng import restore_generator
 from atari_dqn.types import StateDict
@@ -173,17 +174,10 @@ class Learner:
         restore_generator(self.generator, state["generator"])
 
 
-def load_optimizer(optimizer: Optimizer, state: StateDict) -> None:
-    """Load an optimizer's state, keeping this device's `capturable` and the weights' memory format."""
-    groups = [
-        {**saved, "capturable": own["capturable"]} if "capturable" in own else saved
-        for saved, own in zip(state["param_groups"], optimizer.param_groups, strict=True)
-    ]
-    optimizer.load_state_dict({**state, "param_groups": groups})
-    for weight, averages in optimizer.state.items():
-        for name, value in averages.items():
-            if isinstance(value, Tensor) and value.shape == weight.shape:
-                averages[name] = torch.empty_like(weight).copy_(value)  # fused Adam needs equal strides
+@torch.no_grad()
+def move_towards(target: nn.Module, online: nn.Module, rate: float) -> None:
+    """Move every parameter of the target network: θ⁻ ← θ⁻ + τ (θ − θ⁻). Lillicrap et al. (2016)."""
+    torch._foreach_lerp_(list(target.parameters()), list(online.parameters()), rate)
 
 
 def _reduced(name: str, outputs: Sequence[LossOutput]) -> Float[Tensor, ""]:

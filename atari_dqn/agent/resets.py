@@ -19,8 +19,8 @@ import torch
 from torch.optim import Optimizer
 
 from atari_dqn.agent.network import QNetwork
+from atari_dqn.agent.optimizer_state import averages_of
 from atari_dqn.agent.spectral import spectral_layers
-from atari_dqn.agent.upkeep import averages_of
 
 
 @dataclass(frozen=True, kw_only=True)

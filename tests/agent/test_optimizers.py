@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import nn
 
-from atari_dqn.agent.learner import load_optimizer
+from atari_dqn.agent.optimizer_state import load_optimizer
 from atari_dqn.agent.optimizers import adam, deepmind_rmsprop, radam, torch_rmsprop
 
 RMSPROP = {

@@ -4,10 +4,10 @@ import pytest
 import torch
 from parts import make_batch, make_learner, make_network
 
+from atari_dqn.agent.optimizer_state import averages_of
 from atari_dqn.agent.optimizers import adam
 from atari_dqn.agent.resets import Resets, is_of_encoder, last_reset
 from atari_dqn.agent.self_prediction import SelfPredictiveNetwork
-from atari_dqn.agent.upkeep import averages_of
 
 ADAM = {"learning_rate": 0.01, "epsilon": 1e-3, "beta1": 0.9, "beta2": 0.999}
 

@@ -3,8 +3,7 @@
 import torch
 from parts import make_batch, make_learner, make_network
 
-from atari_dqn.agent.learner import Learner
-from atari_dqn.agent.upkeep import move_towards
+from atari_dqn.agent.learner import Learner, move_towards
 
 RATE = 0.005
 
