@@ -15,7 +15,7 @@ from atari_dqn.agent.weight_decay import DecayedAdam
 class DeepMindRMSProp(Optimizer):
     """RMSProp of DeepMind's Lua code: centred, ε inside the root, without momentum.
 
-        g ← ρ₁ g + (1 − ρ₁) d      n ← ρ₂ n + (1 − ρ₂) d²      w ← w − η d / √(n − g² + ε)
+        g ← ρ₁ g + (1 − ρ₁) d    n ← ρ₂ n + (1 − ρ₂) d²    w ← w − η d / √(max(0, n − g²) + ε)
 
     d is the gradient. Source: qLearnMinibatch in NeuralQLearner.lua of `deepmind/dqn`.
     `torch.optim.RMSprop(centered=True)` adds ε outside the root.
@@ -56,7 +56,8 @@ class DeepMindRMSProp(Optimizer):
                 g.lerp_(d, 1 - group["gradient_decay"])
                 n.mul_(group["squared_gradient_decay"])
                 n.addcmul_(d, d, value=1 - group["squared_gradient_decay"])
-                root = torch.addcmul(n, g, g, value=-1.0).add_(group["eps"]).sqrt_()
+                variance = torch.addcmul(n, g, g, value=-1.0).clamp_min_(0)  # rounding may make it negative
+                root = variance.add_(group["eps"]).sqrt_()
                 weight.addcdiv_(d, root, value=-group["lr"])
 
 

@@ -68,7 +68,8 @@ class FastRMSProp(DeepMindRMSProp):
         mean.lerp_(gradient, new_share)
         mean_square.mul_(decay)
         mean_square.addcmul_(gradient, gradient, value=1 - group["squared_gradient_decay"])
-        root = torch.addcmul(mean_square, mean, mean, value=-1.0).add_(group["eps"]).sqrt_()
+        variance = torch.addcmul(mean_square, mean, mean, value=-1.0).clamp_min_(0)
+        root = variance.add_(group["eps"]).sqrt_()
         weight.addcdiv_(gradient, root, value=-group["lr"])
 
 

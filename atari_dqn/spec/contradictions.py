@@ -59,7 +59,7 @@ def _support_fits_rewards(v_max: float, v_min: float, max_abs_reward: float, dis
 
 
 def _root_is_real(gradient_decay: float, squared_gradient_decay: float) -> bool:
-    """Return whether n − g², under the root of `deepmind_rmsprop`, is at least 0 for all gradients.
+    """Return whether n − g² of `deepmind_rmsprop` is at least 0 for all gradients, but for rounding.
 
     After t steps g = Σ aₖ dₖ and n = Σ bₖ dₖ², where the gradient of k steps ago has the weights
     aₖ = (1 − ρ₁) ρ₁ᵏ and bₖ = (1 − ρ₂) ρ₂ᵏ. By Cauchy and Schwarz g² ≤ (Σ aₖ² / bₖ) n, with equality for
@@ -161,7 +161,7 @@ RULES = (
     Rule(
         ("optimizer.gradient_decay", "optimizer.squared_gradient_decay"),
         _root_is_real,
-        "RMSProp's root could be of a negative number: make them equal, or set the first to 1 to leave the "
+        "RMSProp's variance n − g² could be negative: make them equal, or set the first to 1 to leave the "
         "mean gradient out",
         applies_to_existing_runs=False,
     ),

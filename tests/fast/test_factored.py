@@ -69,6 +69,13 @@ def test_step_ends_to_the_bit_where_that_by_a_written_gradient_does(
         assert torch.equal(pair[1], other_pair[1])
 
 
+def test_rmsprop_of_a_variance_that_rounding_made_negative_stays_finite() -> None:
+    gradient = made(torch.float32)
+    averages = [(torch.full((OUTPUTS, INPUTS), 100.0), torch.full((OUTPUTS, INPUTS), 10_000.0 * (1 - 1e-6)))]
+    gradient.step("rmsprop", averages, (0.01, 1e-3, 0.0, 1.0, 0.0))  # the averages do not change
+    assert gradient.weights[0].isfinite().all()
+
+
 @EACH_RULE
 def test_step_is_the_same_by_any_number_of_threads(dtype: torch.dtype, rule: Rule) -> None:
     ends = []

@@ -91,6 +91,18 @@ def test_rmsprop_moves_a_large_channels_last_layer_as_it_moves_any_other() -> No
     assert torch.equal(plain, last)
 
 
+@pytest.mark.parametrize("found_inf", [None, 0.0], ids=["by the kernel", "with found_inf"])
+def test_rmsprop_of_one_gradient_repeated_stays_finite(found_inf: float | None) -> None:
+    # rounding makes n − g² negative, for some of these gradients by more than ε
+    weight = nn.Parameter(torch.zeros(2_000))
+    optimizer = deepmind_rmsprop([weight], **RMSPROP | {"epsilon": 1.5e-7, "squared_gradient_decay": 0.95})
+    optimizer.found_inf = None if found_inf is None else torch.tensor(found_inf)
+    for _ in range(300):
+        weight.grad = torch.logspace(-2, 3, 2_000)
+        optimizer.step()
+    assert weight.isfinite().all()
+
+
 @pytest.mark.fault("D03", "P14")
 @pytest.mark.parametrize(("optimizer_of", "values"), [(deepmind_rmsprop, RMSPROP), (adam, ADAM)])
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), 1.0])

@@ -166,7 +166,7 @@ FAULTS = {
     "root of a negative number": (
         "[optimizer]\ngradient_decay = 0.5",
         "optimizer.gradient_decay: found 0.5 with optimizer.squared_gradient_decay = 0.95; "
-        "RMSProp's root could be of a negative number: make them equal",
+        "RMSProp's variance n − g² could be negative: make them equal",
     ),
     "root of a negative number after some steps": (
         "[optimizer]\nsquared_gradient_decay = 0.99",

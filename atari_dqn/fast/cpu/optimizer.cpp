@@ -43,7 +43,7 @@ static void update_rmsprop(float* __restrict weight, const float* __restrict gra
         const float n = mean_square[i] * square_decay + square_smoothing * d * d;
         mean[i] = g;
         mean_square[i] = n;
-        weight[i] -= learning_rate * d / std::sqrt(n - g * g + epsilon);
+        weight[i] -= learning_rate * d / std::sqrt(std::max(n - g * g, 0.0f) + epsilon);
     }
 }
 

@@ -29,7 +29,7 @@ class RmsProp {
         const vec n = load(mean_square) * square_decay + square_smoothing * d * d;
         store(mean, g);
         store(mean_square, n);
-        store(weight, load(weight) - learning_rate * d / square_root(n - g * g + epsilon));
+        store(weight, load(weight) - learning_rate * d / square_root(rectified(n - g * g) + epsilon));
     }
 
   private:
