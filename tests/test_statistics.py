@@ -99,5 +99,24 @@ def test_difference_of_runs_without_spread_is_certain():
     assert found == statistics.Estimate(1.0, statistics.Interval(1.0, 1.0))
 
 
+def test_equal_scores_differ_by_nothing_whatever_the_numbers_of_runs():
+    # the mean of 12 times −20.7 is rounded to another number than that of 6 times
+    found = difference(column([-20.7] * 12), column([-20.7] * 6))
+    assert found == statistics.Estimate(0.0, statistics.Interval(0.0, 0.0))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("seeds", "share"), [(2, 0.16), (10, 0.28)])
+def test_one_of_ten_comparisons_with_the_first_group_is_false_as_often_as_the_page_says(
+    seeds: int, share: float
+):
+    draws = np.random.default_rng(0).normal(size=(300, 11, seeds))
+    intervals = [[difference(column(each), column(first)).interval for each in rest] for first, *rest in draws]
+    is_false = [any(each is not None and not each.low <= 0 <= each.high for each in row) for row in intervals]
+    assert np.mean(is_false) == pytest.approx(share, abs=0.05)
+    page = Path(__file__).parents[1] / "docs/comparing.md"
+    assert f"in {share:.0%}".replace("%", " %") in page.read_text(encoding="utf-8")
+
+
 def test_difference_from_a_single_run_has_no_interval():
     assert difference(np.array([[1.0]]), np.array([[0.0], [2.0]])).interval is None

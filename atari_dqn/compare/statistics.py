@@ -127,6 +127,7 @@ def difference(left: Scores, right: Scores) -> Estimate:
     f64[N, M], f64[K, M]; the columns are the same games, over which the difference is averaged. The interval
     has the degrees of freedom of Welch and Satterthwaite; None for a single run on a side.
     """
+    left, right = left - left[0], right - left[0]  # equal scores are 0 then, whose mean is not rounded
     value = float(mean(left) - mean(right))
     if min(len(left), len(right)) == 1:
         return Estimate(value, None)

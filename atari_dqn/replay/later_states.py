@@ -5,10 +5,10 @@ Here for the sequence that begins at C, with T = 4 steps, a burn-in of 2 and a p
 
     frames       A   B   C   D   E   F   G   H   I   J   K
     stored       *       *       *       *       *                  N = 3 states: those at C, E and G
-    sequence     ·   ·   c   d   e   f   F
-    later ones           ·   ·   e   f   g   h   H
-                                 ·   ·   g   h   i   j   J
-                                         ·   ·   i   j   k   …      the state at G exists from step j on
+    sequence     ·   ·   c   d   e   f   G
+    later ones           ·   ·   e   f   g   h   I
+                                 ·   ·   g   h   i   j   K
+                                         ·   ·   i   j   k   …      the state at G exists from step k on
 """
 
 from __future__ import annotations

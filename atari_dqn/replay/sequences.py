@@ -5,9 +5,9 @@ as they have a step that no earlier one has. Here T = 4 steps, a burn-in of 2 an
 episode of 7 steps on the frames A to H:
 
     frames   | A   B   C   D   E   F   G   H |          | = start of an episode
-    first      a   b   c   d   D                        a = a step that is learned from
-    second     ·   ·   c   d   e   f   F                · = burn-in
-    third              ·   ·   e   f   g   H            D = the last frame, which is only bootstrapped from
+    first      a   b   c   d   E                        a = a step that is learned from
+    second     ·   ·   c   d   e   f   G                · = burn-in
+    third              ·   ·   e   f   g   H            E = the last frame, which is only bootstrapped from
 
 A sequence never crosses the end of its episode: the last one may be shorter, and its missing steps are
 masked. The first one has no burn-in, and begins with a zero state. All others have their whole burn-in,

@@ -75,13 +75,19 @@ class Staleness:
             for number, position in enumerate(self.positions)
         ]
         difference = (q[:, list(self.positions)] - torch.stack(of_stored, dim=1)).norm(dim=2)
-        delta_q = difference / q.flatten(1).amax(dim=1, keepdim=True).abs()
+        delta_q = difference / largest_q(q, batch.mask)[:, None].abs()
         found = exists[:, 0]  # if any state exists, the first one does
         last = exists[found].sum(dim=1, keepdim=True) - 1
         return {
             "first_delta_q": delta_q[found, 0].mean(),
             "last_delta_q": delta_q[found].gather(1, last).mean(),
         }
+
+
+def largest_q(q: Float[Tensor, "B T+1 A"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B"]:
+    """Find the largest q-value of each sequence; a frame belongs to it if the step before it exists."""
+    belongs = torch.nn.functional.pad(mask, (1, 0), value=True)
+    return q.amax(dim=2).masked_fill(~belongs, -torch.inf).amax(dim=1)
 
 
 def q_of_state(

@@ -4,7 +4,7 @@ from sequences import make_recurrent_network, make_sequences
 from torch import Tensor
 
 from atari_dqn.agent.unroll import UnrollMemory
-from atari_dqn.train.memory_measures import Staleness, StepErrors, state_norm
+from atari_dqn.train.memory_measures import Staleness, StepErrors, largest_q, state_norm
 
 
 def test_state_norm_is_that_of_the_state_after_the_last_frame() -> None:
@@ -84,6 +84,12 @@ def test_delta_q_is_the_distance_of_q_values_in_shares_of_the_largest() -> None:
     assert found["last_delta_q"] == pytest.approx(expected, rel=1e-4)
     assert found["first_delta_q"] == pytest.approx(0, abs=1e-5)
     assert expected > 0.01
+
+
+def test_largest_q_is_of_the_frames_up_to_the_end_of_the_episode() -> None:
+    q = torch.tensor([[[1.0, 2.0], [4.0, 3.0], [9.0, 9.0]], [[-3.0, -2.0], [-5.0, -4.0], [-1.0, -6.0]]])
+    mask = torch.tensor([[True, False], [True, True]])
+    assert largest_q(q, mask).tolist() == [4.0, -1.0]
 
 
 def test_last_delta_q_is_that_of_the_last_state_that_exists() -> None:
