@@ -20,5 +20,6 @@ def test_run_on_two_pages_counts_once(tmp_path: Path, monkeypatch: pytest.Monkey
         (tmp_path / page / "evaluations.csv").write_text(f"run,env_frames\nmine,50\nmine,{last}\n")
     monkeypatch.setattr(frames, "RESULTS", tmp_path)
     monkeypatch.setattr(frames, "FIRST_COMMANDS", ())
+    monkeypatch.setattr(frames, "LOGS", ())
     assert frames.sentence() == "2 runs of 0.0 million emulator frames in all"
     assert [sum(runs.values()) for runs in frames.by_folder().values()] == [100, 100, 300]

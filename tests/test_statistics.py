@@ -111,8 +111,8 @@ def test_one_of_ten_comparisons_with_the_first_group_is_false_as_often_as_the_pa
     seeds: int, share: float
 ):
     draws = np.random.default_rng(0).normal(size=(300, 11, seeds))
-    intervals = [[difference(column(each), column(first)).interval for each in rest] for first, *rest in draws]
-    is_false = [any(each is not None and not each.low <= 0 <= each.high for each in row) for row in intervals]
+    found = [[difference(column(each), column(first)).interval for each in rest] for first, *rest in draws]
+    is_false = [any(each is not None and not each.low <= 0 <= each.high for each in row) for row in found]
     assert np.mean(is_false) == pytest.approx(share, abs=0.05)
     page = Path(__file__).parents[1] / "docs/comparing.md"
     assert f"in {share:.0%}".replace("%", " %") in page.read_text(encoding="utf-8")

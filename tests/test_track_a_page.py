@@ -13,9 +13,9 @@ sys.path.append(str(Path(__file__).parents[1] / "docs/results/track_a/doubled_lo
 from doubled_loss import doubled_error
 from keep_pqn import number
 from keep_track_a import KEPT, PAGE, RESULTS, keep, kept_runs, kept_updates, updates
-from track_a_page import Score, page, score_at, verdict_of
+from track_a_page import Score, TrackARun, cell_of, page, published, score_at, verdict_of
 
-from atari_dqn.compare.reference.studies import Figure
+from atari_dqn.compare.reference.studies import Figure, human_random
 
 FIGURE = Figure(
     study="a", agent="dqn", game="pong", env_frames=1_000_000, mean=3.0, lowest=2.0, highest=4.0, n=3
@@ -23,16 +23,43 @@ FIGURE = Figure(
 
 
 @pytest.mark.parametrize(
-    ("score", "cell"),
-    [(6.0, "6.0, inside"), (6.1, "6.1, above"), (0.0, "0.0, inside"), (-0.1, "−0.1, **below**"), (None, "–")],
-)
-def test_score_is_inside_the_published_range_widened_by_its_width(score: float | None, cell: str) -> None:
-    assert verdict_of(None if score is None else Score(mean=score, is_cut=False), FIGURE) == cell
+    ("score", "verdict"),
+    [
+        (2.0, "on track"), (4.0, "on track"), (4.1, "just above"), (6.1, "**above**"),
+        (1.9, "just below"), (0.0, "just below"), (-0.1, "**below**"),
+    ],
+)  # fmt: skip
+def test_verdict_compares_with_the_lowest_and_the_highest_published_seed(score: float, verdict: str) -> None:
+    assert verdict_of(score, FIGURE) == verdict
+
+
+def run_of(
+    env_frames: int = 1_000_400, *, mean: float = 3.0, frame_caps: int = 0, resize: str = "area"
+) -> TrackARun:
+    evaluations = pl.DataFrame(
+        {"env_frames": [env_frames], "mean_return": [mean], "frame_caps": [frame_caps]}
+    )
+    return TrackARun(made={"resize": resize}, games=pl.DataFrame(), evaluations=evaluations)
+
+
+def test_score_under_the_protocol_of_the_published_one_has_a_verdict() -> None:
+    assert cell_of(run_of(), 1, FIGURE) == "3.0, on track"
 
 
 def test_score_of_cut_games_has_no_verdict() -> None:
-    rows = pl.DataFrame({"env_frames": [1_000_400], "mean_return": [3.0], "frame_caps": [1]})
-    assert verdict_of(score_at(rows, 1), FIGURE) == "3.0†"
+    assert cell_of(run_of(frame_caps=1), 1, FIGURE) == "3.0†"
+
+
+def test_score_on_frames_resized_otherwise_has_no_verdict() -> None:
+    assert cell_of(run_of(resize="bilinear"), 1, FIGURE) == "3.0‡"
+
+
+def test_score_that_is_another_average_than_the_published_one_has_no_verdict() -> None:
+    assert cell_of(run_of(10_000_000), 10, FIGURE) == "3.0"
+
+
+def test_run_that_has_not_come_so_far_has_no_score() -> None:
+    assert cell_of(run_of(), 2, FIGURE) == "–"
 
 
 def test_score_below_ten_million_frames_is_that_of_one_evaluation() -> None:
@@ -58,6 +85,15 @@ def test_run_without_an_evaluation_is_left_out(tmp_path: Path, capsys: pytest.Ca
     with pytest.raises(SystemExit, match="no evaluated run"):
         keep([tmp_path / "run"], tmp_path / "kept")
     assert capsys.readouterr().out == f"{tmp_path / 'run'}: not evaluated yet; left out\n"
+
+
+def test_two_runs_of_one_name_are_an_error_that_names_both(tmp_path: Path) -> None:
+    runs = [tmp_path / "a" / "run", tmp_path / "b" / "run"]
+    for run in runs:
+        run.mkdir(parents=True)
+        (run / "eval_log.csv").write_text("env_frames,mean_return\n1,2.0\n")
+    with pytest.raises(SystemExit, match=f"{runs[0]} and {runs[1]} are both named run"):
+        keep(runs, tmp_path / "kept")
 
 
 def test_updates_are_averaged_over_the_frames_up_to_the_end_of_an_interval(tmp_path: Path) -> None:
@@ -86,8 +122,14 @@ def test_standard_error_of_an_evaluation_is_at_most_that_of_the_page() -> None:
     assert f"{pl.concat(errors).max():.1f}" == stated[1]
 
 
-def test_random_play_scores_what_the_page_says() -> None:
+def test_random_play_is_what_the_page_says_of_it() -> None:
     prefill = {run.game: run.games.filter(pl.col("env_frames") <= 200_000) for run in kept_runs(RESULTS)}
-    pong, breakout = (prefill[game]["episode_return"].mean() for game in ("pong", "breakout"))
-    stated = f"about {number(pong)} on Pong and {number(breakout)} on Breakout"
-    assert stated in (RESULTS / PAGE).read_text(encoding="utf-8")
+    here = [prefill[game]["episode_return"].mean() for game in ("pong", "breakout")]
+    table = [human_random(game, "atari57").random for game in ("pong", "breakout")]
+    stated = (
+        f"random play is on track, which scores about {number(here[0])} on Pong and {number(here[1])} on "
+        f"Breakout here, and {number(table[0])} and {number(table[1])} in the published table"
+    )
+    assert stated in " ".join((RESULTS / PAGE).read_text(encoding="utf-8").split())
+    for game, *scores in zip(("pong", "breakout"), here, table, strict=True):
+        assert {verdict_of(score, published(game)[1]) for score in scores} == {"on track"}

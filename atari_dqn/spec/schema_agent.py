@@ -98,8 +98,8 @@ class Network:
     (2019). `impala`: residual blocks, Espeholt et al. (2018)."""
     hidden_units: Annotated[int, AtLeast(0)]
     """Units of each fully connected hidden layer. A dueling network has one such layer for each stream, or
-    one for both with `network.shared_hidden` and in `dopamine`. 512 in Mnih et al. (2015). 0 in a network with
-    memory: none, Hausknecht & Stone (2015)."""
+    one for both with `network.shared_hidden` and in `dopamine`. 512 in Mnih et al. (2015). 0 in a network
+    with memory: none, Hausknecht & Stone (2015)."""
     memory: Literal["none", "lstm", "gru"]
     """Recurrent layer between the convolutions and the hidden layer: an LSTM, Hochreiter & Schmidhuber
     (1997), or a GRU, Cho et al. (2014). It needs `replay.kind = "sequences"`."""

@@ -2,7 +2,7 @@
 
 A run counts up to its last kept evaluation or game, and once, even if several pages show it: runs of one
 spec and seed that began in the same minute are one. The files of `first_command.py` say how far its runs
-trained.
+trained, and the log of speed does of the run on a GPU.
 
 python docs/results/frames.py
 """
@@ -17,6 +17,8 @@ import polars as pl
 
 RESULTS = Path(__file__).parent
 FIRST_COMMANDS = ("first_command", "first_command_avx2", "first_command_bf16")
+LOGS = ("gpu_btr_pong",)
+"""Folders with the logs of one run."""
 
 Run = tuple[str, ...]
 """What tells runs apart: the digest of the spec and the start; where they are not kept, other names."""
@@ -38,6 +40,7 @@ def by_folder() -> dict[str, dict[Run, int]]:
     """Return the frames of each kept run, by the folder or the file in which it is kept."""
     folders = sorted(path.parent for path in RESULTS.glob("*/evaluations.csv"))
     found = {folder.name: dict(_runs_of(folder)) for folder in folders}
+    found |= {name: {(name,): _trained(RESULTS / name)} for name in LOGS}
     return found | {name: dict(_first_commands(name)) for name in FIRST_COMMANDS}
 
 
@@ -53,6 +56,11 @@ def _runs_of(folder: Path) -> Iterator[tuple[Run, int]]:
     identities = pl.read_csv(folder / "runs.csv").select("run", "spec_digest", "started")
     for _, frames, digest, start in reached.join(identities, on="run").iter_rows():
         yield (digest, start), frames
+
+
+def _trained(folder: Path) -> int:
+    frames: int = pl.read_csv(folder / "throughput_log.csv")["env_frames"].max()  # type: ignore[assignment]
+    return frames
 
 
 def _first_commands(name: str) -> Iterator[tuple[Run, int]]:

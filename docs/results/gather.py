@@ -26,7 +26,7 @@ GAMES = ("env_frames", "minutes", "episode_return", "episode_length_frames", "en
 
 def main() -> None:
     folder, *runs = (Path(word) for word in sys.argv[1:])
-    gather(folder, {run.name: run for run in runs})
+    gather(folder, by_name(runs))
     draw(folder)
 
 
@@ -38,6 +38,16 @@ def gather(folder: Path, runs: dict[str, Path]) -> None:
     for table, source in {"evaluations": "eval_log", "predictions": "prediction_log"}.items():
         found = {name: read(run, source) for name, run in runs.items() if (run / f"{source}.csv").exists()}
         add(folder / f"{table}.csv", [rows.select(named(name), pl.all()) for name, rows in found.items()])
+
+
+def by_name(runs: Iterable[Path], name_of: Callable[[Path], str] = lambda run: run.name) -> dict[str, Path]:
+    """Return the runs by their names; exit if two have the same, of which a table could have one alone."""
+    named_runs: dict[str, Path] = {}
+    for run in runs:
+        if (name := name_of(run)) in named_runs:
+            raise SystemExit(f"{named_runs[name]} and {run} are both named {name}; rename a folder")
+        named_runs[name] = run
+    return named_runs
 
 
 def origin(name: str, run: Path) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 import polars as pl
-from gather import every, final_of, finished_of, gather_evaluations, processors
+from gather import by_name, every, final_of, finished_of, gather_evaluations, processors
 from numpy.typing import NDArray
 
 from atari_dqn.compare.reference.atari100k import columns_of
@@ -120,7 +120,7 @@ def keep(runs: list[Path], folder: Path) -> None:
     finished = finished_of(runs)
     for run in finished:
         check_form(run)
-    gather_evaluations(folder, {run.name: run for run in finished})
+    gather_evaluations(folder, by_name(finished))
     shutil.copy(finished[0] / "spec.toml", folder / "spec.toml")
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 import polars as pl
-from gather import every, final_of, finished_of, gather_evaluations, processors, trained
+from gather import by_name, every, final_of, finished_of, gather_evaluations, processors, trained
 
 from atari_dqn.compare.statistics import Estimate, column, difference
 
@@ -122,7 +122,7 @@ def main() -> None:
 
 def keep(runs: list[Path], folder: Path) -> None:
     """Add the finished runs to the tables of a folder."""
-    finished = {run.name: run for run in finished_of(runs)}
+    finished = by_name(finished_of(runs))
     gather_evaluations(folder, finished, lambda run: trained(run) | {"method": method_of(run)})
 
 

@@ -21,7 +21,7 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import polars as pl
-from gather import gather, origin
+from gather import by_name, gather, origin
 from keep import WINDOW_EPISODES
 
 RESULTS = Path(__file__).parent
@@ -74,11 +74,17 @@ its paper; DQN with the settings of its paper, which learns later than `pong_qui
 ([a million frames](learning.md#what-do-three-algorithms-learn-of-pong-in-a-million-frames)).
 
 Made from [runs.csv](pqn/runs.csv), [games.csv](pqn/games.csv) and [evaluations.csv](pqn/evaluations.csv), and
-from the tables in [pong_quick_runs](pong_quick_runs/runs.csv) and [pqn_minutes](pqn_minutes/runs.csv), by
+from the tables in [pong_quick_runs](pong_quick_runs/runs.csv), by
 
 ```
 {commands}
 python docs/results/keep_pqn.py RUN...
+```
+
+and, by minutes, from the tables in [pqn_minutes](pqn_minutes/runs.csv), by
+
+```
+{timed_commands}
 python docs/results/keep_pqn.py --by-minutes RUN...
 ```
 """
@@ -122,7 +128,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.runs:
         folder = options.out / (BY_MINUTES if options.by_minutes else KEPT)
-        gather(folder, {name_of(run): run for run in options.runs})
+        gather(folder, by_name(options.runs, name_of))
     runs, timed = list(kept_runs(options.out)), list(timed_runs(options.out))
     draw(runs, timed, options.out / PLOT)
     (options.out / PAGE).write_text(page(runs, timed), encoding="utf-8")
@@ -163,21 +169,25 @@ def runs_of(folder: Path) -> Iterator[Run]:
 
 def page(runs: list[Run], timed: list[Run]) -> str:
     """Make the page."""
-    more = {"minutes": minutes_table(timed), "timed_runs": descriptions(timed)}
-    return filled(TEXT, runs, *timed, table=table(runs), plot=PLOT, **more)
+    return filled(
+        TEXT,
+        runs,
+        table=table(runs),
+        plot=PLOT,
+        minutes=minutes_table(timed),
+        timed_runs=descriptions(timed),
+        timed_commands=commands_of(timed),
+    )
 
 
-def filled(text: str, runs: list[Run], *others: Run, table: str, plot: Path, **more: str) -> str:
-    """Fill a page's text with its table, its plot, how its runs were made, and `more`.
-
-    `others`: runs of which only the commands are given.
-    """
+def filled(text: str, runs: list[Run], *, table: str, plot: Path, **more: str) -> str:
+    """Fill a page's text with its table, its plot, how its runs were made, and `more`."""
     return text.format(
         window=WINDOW_EPISODES,
         table=table,
         plot=plot,
         runs=descriptions(runs),
-        commands="\n".join(dict.fromkeys(map(command_of, [*runs, *others]))),
+        commands=commands_of(runs),
         **more,
     )
 
@@ -187,10 +197,16 @@ def descriptions(runs: list[Run]) -> str:
     return "\n".join(map(description, runs))
 
 
+def commands_of(runs: list[Run]) -> str:
+    """List the commands that make such runs."""
+    return "\n".join(dict.fromkeys(map(command_of, runs)))
+
+
 def command_of(run: Run) -> str:
-    """Return the command that makes such a run from this repository's root."""
+    """Return the command that makes such a run, in a folder of the program's choice."""
     spec = run.made["command"].split()[1]
     command = "dqn " + run.made["command"].replace(spec, Path(spec).stem)
+    command = re.sub(r" --run-dir \S+", "", command)
     return f"OMP_NUM_THREADS=1 {command}" if run.made["torch_threads"] == 1 else command
 
 

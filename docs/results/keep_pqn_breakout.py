@@ -14,7 +14,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import polars as pl
 from equal_frames import bracketed, evaluations_at
-from gather import gather
+from gather import by_name, gather
 from keep import WINDOW_EPISODES
 from keep_pqn import RESULTS, Run, filled, name_of, number, runs_of, score_at
 
@@ -78,7 +78,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
     if options.runs:
-        gather(options.out / KEPT, {name_of(run): run for run in options.runs})
+        gather(options.out / KEPT, by_name(options.runs, name_of))
     runs = list(runs_of(options.out / KEPT))
     draw(runs, options.out / PLOT)
     (options.out / PAGE).write_text(page(runs), encoding="utf-8")

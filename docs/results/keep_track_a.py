@@ -12,11 +12,12 @@ python docs/results/keep_track_a.py                                             
 from __future__ import annotations
 
 import argparse
+import tomllib
 from pathlib import Path
 
 import matplotlib.pyplot as plt
 import polars as pl
-from gather import add, gather, named, origin, trained
+from gather import add, by_name, gather, named, origin, trained
 from keep import WINDOW_EPISODES, read
 from keep_pqn import RESULTS, runs_of
 from track_a_page import PLOT, TOTAL_MILLIONS, UPDATES_FRAMES, TrackARun, games_of, page, published
@@ -47,10 +48,22 @@ def keep(runs: list[Path], folder: Path) -> None:
         print(f"{run}: not evaluated yet; left out")
     if not evaluated:
         raise SystemExit("no evaluated run")
-    gather(folder, {run.name: run for run in evaluated})
+    gather(folder, by_name(evaluated))
     (folder / "predictions.csv").unlink()  # no page needs them
-    add(folder / "runs.csv", [pl.DataFrame([{**origin(run.name, run), **trained(run)}]) for run in evaluated])
+    add(
+        folder / "runs.csv",
+        [
+            pl.DataFrame([{**origin(run.name, run), **trained(run), "resize": resize_of(run)}])
+            for run in evaluated
+        ],
+    )
     add(folder / "updates.csv", [updates(run).select(named(run.name), pl.all()) for run in evaluated])
+
+
+def resize_of(run: Path) -> str:
+    """Read how a run resizes frames."""
+    resize: str = tomllib.loads((run / "spec.toml").read_text())["env"]["resize"]
+    return resize
 
 
 def updates(run: Path) -> pl.DataFrame:

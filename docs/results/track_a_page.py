@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
-from equal_frames import bracketed, evaluations_at
+from equal_frames import AVERAGED_FROM_FRAMES, bracketed, evaluations_at
 from keep_pqn import Run, number
 from track_a_text import COMMANDS, TEXT
 
@@ -18,6 +18,7 @@ PUBLISHED = ("nnabla_dqn", "dqn")
 VARIANTS = {
     "trackA": "paper's settings",
     "trackA_lua": "Lua code's settings",
+    "trackA_lua_2m": "Lua code's settings",
     "trackA_lua_he": "Lua code's, He's weights",
     "trackA_lua_he_doubled": "Lua code's, He's weights, doubled gradients",
     "trackA_lua_he_doubled_area": "Lua code's, He's weights, doubled gradients, resize by area",
@@ -30,6 +31,9 @@ UPDATES_FRAMES = 200_000
 UPDATES_AT = (400_000, 600_000, 1_000_000, 1_600_000, 2_000_000)
 """Ends of the intervals that the page shows."""
 CUT_NOTE = f" {MARK}: the cap cut games, so that there is no verdict."
+OTHERWISE = "‡"
+"""The mark of a score on frames that are resized otherwise than the published ones."""
+RESIZE = "area"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,7 +105,7 @@ def table(runs: list[TrackARun]) -> str:
         figures = published(game)
         for run in runs:
             if run.game == game:
-                cells = (verdict_of(score_at(run.evaluations, each), figures.get(each)) for each in MILLIONS)
+                cells = (cell_of(run, each, figures.get(each)) for each in MILLIONS)
                 lines.append(f"| {game} | {run.label} | {' | '.join(cells)} |")
         cells = (bracketed(figures.get(each)) for each in MILLIONS)
         lines.append(f"| | nnabla-rl, DQN | {' | '.join(cells)} |")
@@ -149,21 +153,32 @@ def score_at(evaluations: pl.DataFrame, millions: int) -> Score | None:
     return Score(mean=mean, is_cut=bool((averaged["frame_caps"] > 0).any()))
 
 
-def verdict_of(score: Score | None, figure: Figure | None) -> str:
-    """Format a score, and say whether it is inside the range of published seeds, widened by its width.
-
-    Nothing is said of a score whose games were cut: the published ones had longer games.
-    """
+def cell_of(run: TrackARun, millions: int, figure: Figure | None) -> str:
+    """Format a run's score at so many frames, and its verdict if the published score has its protocol."""
+    score = score_at(run.evaluations, millions)
     if score is None:
         return "–"
     if score.is_cut:
         return number(score.mean) + MARK
-    if figure is None or figure.lowest is None or figure.highest is None:
+    if run.made["resize"] != RESIZE:
+        return number(score.mean) + OTHERWISE
+    if figure is None or 1_000_000 * millions >= AVERAGED_FROM_FRAMES:
         return number(score.mean)
-    width = figure.highest - figure.lowest
-    if score.mean < figure.lowest - width:
-        return f"{number(score.mean)}, **below**"
-    return f"{number(score.mean)}, {'above' if score.mean > figure.highest + width else 'inside'}"
+    return f"{number(score.mean)}, {verdict_of(score.mean, figure)}"
+
+
+def verdict_of(score: float, figure: Figure) -> str:
+    """Compare a score with the lowest and the highest published seed, as `dqn compare` does.
+
+    Just below and just above are scores that are no further outside than these two are apart.
+    """
+    assert figure.lowest is not None
+    assert figure.highest is not None
+    if figure.lowest <= score <= figure.highest:
+        return "on track"
+    outside = max(figure.lowest - score, score - figure.highest)
+    verdict = "below" if score < figure.lowest else "above"
+    return f"just {verdict}" if outside <= figure.highest - figure.lowest else f"**{verdict}**"
 
 
 def progress(runs: list[TrackARun]) -> str:
