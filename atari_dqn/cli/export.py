@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 EXAMPLES = """\
 dqn export outputs/pong_quick_seed1
 dqn export outputs/pong_quick_seed1/checkpoints/best -o pong.dqn
-dqn export pong.dqn --onnx pong.onnx --hub pong_hub
+dqn export pong.dqn --onnx pong.onnx
 dqn export pong.dqn --hub pong_hub --push OWNER/pong
 dqn export outputs/pong_quick_seed1 --web outputs/pong_quick_seed1/web"""
 
@@ -58,6 +58,8 @@ def export(
 ) -> None:
     """Write an agent with its spec, scores and a video into one file, to share it; as ONNX; as a page."""
     check_run(path)
+    if push is not None and hub is None:
+        raise UserError("--push uploads the folder of --hub; name one with --hub DIR")
     archive = _archive_path(path, output) if output or not (onnx or hub or web) else None
     if onnx is not None and onnx.suffix != ".onnx":
         raise UserError(f"--onnx: found {str(onnx)!r}, expected a name that ends in .onnx")
@@ -68,11 +70,12 @@ def export(
         from atari_dqn.evaluation.export import newest_video
         from atari_dqn.evaluation.frozen_agent import load_frozen
         from atari_dqn.evaluation.onnx_model import require_onnx
+        from atari_dqn.run.archive.hub_upload import require_login
 
     if onnx is not None:
         require_onnx()
     if push is not None:
-        _check_push(push, hub)
+        require_login(push)
     agent = load_frozen(path, torch.device("cpu"))
     video = newest_video(agent)
     if web is not None:  # first, because it needs a recording
@@ -141,14 +144,6 @@ def _left_out(video: Path | None) -> str:
     if video is None or not is_oversized(video):
         return ""
     return f"; {video} is left out: {video.stat().st_size:,} bytes, expected at most {MOST_VIDEO_BYTES:,}"
-
-
-def _check_push(repository: str, hub: Path | None) -> None:
-    from atari_dqn.run.archive.hub_upload import require_login
-
-    if hub is None:
-        raise UserError("--push uploads the folder of --hub; name one with --hub DIR")
-    require_login(repository)
 
 
 def _push(folder: Path, repository: str) -> None:

@@ -111,14 +111,17 @@ def _method(label: str, runs: Sequence[Run]) -> Method:
 
 
 def _group(method: Method, game: str, members: Sequence[Run]) -> Group:
-    """Return a group with one run for each seed: of two runs of a seed, a finished or else the longer one."""
+    """Return a group with one run for each seed, the first by `_order`."""
     notes = []
     kept: dict[int, Run] = {}
-    for run in sorted(members, key=lambda run: (run.seed, not run.finished, -run.reached_frames)):
+    for run in sorted(members, key=_order):
         if run.seed in kept:
+            counts = kept[run.seed]
+            is_copy = run.evaluations == counts.evaluations
             notes.append(
-                f"seed {run.seed} was run twice: {printable(str(kept[run.seed].path))} counts, "
-                f"{printable(str(run.path))} is left out"
+                f"seed {run.seed} {'is there' if is_copy else 'was run'} twice: "
+                f"{printable(str(counts.path))} counts, {printable(str(run.path))} is left out"
+                f"{'; their evaluations are equal' if is_copy else ''}"
             )
         else:
             kept[run.seed] = run
@@ -130,6 +133,12 @@ def _group(method: Method, game: str, members: Sequence[Run]) -> Group:
     notes += _machine_notes(list(kept.values()))
     notes += _version_notes([run.versions for run in kept.values()])
     return Group(method=method, game=game, runs=tuple(kept.values()), notes=tuple(notes))
+
+
+def _order(run: Run) -> tuple[int, bool, int, int]:
+    """Return where a run is sorted: by seed, finished runs first, then long ones, those of archives last."""
+    games = 0 if run.training_games is None else len(run.training_games.frames)
+    return run.seed, not run.finished, -run.reached_frames, -games
 
 
 def _machine_notes(runs: Sequence[Run]) -> Iterator[str]:

@@ -1,6 +1,7 @@
 import json
 import math
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -259,6 +260,14 @@ def test_a_seed_that_was_run_twice_counts_once_and_says_so(seeds: list[Path], tm
     comparison = compared(*seeds, again)
     assert comparison.results[0].last.n == 3
     assert warned(comparison, f"seed 1 was run twice: {seeds[0]} counts, {again} is left out")
+
+
+def test_copy_of_a_run_counts_once_and_is_called_one(tmp_path: Path):
+    run = make_run(tmp_path / "run", [0.0, 2.0])
+    copy = shutil.copytree(run, tmp_path / "a copy")
+    (copy / "train_log.csv").write_text((run / "train_log.csv").read_text().splitlines(keepends=True)[0])
+    text = f"seed 1 is there twice: {run} counts, {copy} is left out; their evaluations are equal"
+    assert warned(compared(copy, run), text)
 
 
 def test_of_two_runs_of_a_seed_the_finished_one_counts_also_if_the_other_has_as_many_frames(tmp_path: Path):
