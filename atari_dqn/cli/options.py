@@ -212,8 +212,11 @@ def file_or_folder(
 
     `folder`: the option `--folder`. `UserError` for any other folder, and for a folder with the option.
     """
+    from atari_dqn.files.new_files import refuse_name_of_option
     from atari_dqn.spec.shipped import find_shipped
 
+    if folder is not None:
+        refuse_name_of_option(folder, where="--folder")
     found = find_shipped(path, shipped, is_folder_of_kind=is_of_kind if folder is None else None)
     if found.is_dir() and folder is not None:
         raise UserError(
@@ -256,6 +259,6 @@ def check_outputs(paths: Sequence[Path]) -> None:
         if path in paths[:index]:
             raise UserError(f"{path} is named twice; name another file for each output")
         if os.path.lexists(path):
-            raise UserError(f"{path} exists and is never overwritten; remove it, or name another file")
+            raise UserError(f"{path} exists and is never overwritten; remove it, or give another name")
         if not path.parent.is_dir():
             raise UserError(f"{path}: the folder {path.parent} does not exist; make it, or name another file")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -90,7 +91,7 @@ def record(
     pixels = integer("--scale", scale, high=_LARGEST_SCALE)
     chosen = choice("--protocol", protocol, RecordingProtocol)
     check_device_name(device)
-    _check_output(output)
+    _check_output(output, is_recording_new=replay is None)
     if replay is not None:
         others = (path, num_shown, num_played, chosen, overlay, saliency, pixels, device)
         if others != (None, 1, None, "run", True, False, None, "auto"):
@@ -100,24 +101,29 @@ def record(
     path = _check_games(path, num_shown, num_played)
     with interrupts_blocked():
         from atari_dqn.evaluation.frozen_agent import load_frozen
+        from atari_dqn.files.atomic import prepare_folder
         from atari_dqn.record.checkpoint_recording import record_checkpoint
-        from atari_dqn.record.recording import VideoOptions, save_recording
+        from atari_dqn.record.recording import VideoOptions
         from atari_dqn.view.bar import progress_bar
 
     agent = load_frozen(path, resolve_device(device))
-    video = _video_path(output, agent.run.videos / f"step_{agent.step:09d}_{chosen}.mp4")
+    if output is None:
+        prepare_folder(agent.run.videos)
     look = VideoOptions(scale=pixels, overlay=overlay)
     with progress_bar(width=_ACTIVITY_COLUMNS) as on_progress:
         recording = record_checkpoint(
             agent, protocol=chosen.value, episodes=num_shown, best_of=num_played,
             saliency=saliency, options=look, on_progress=on_progress,
         )  # fmt: skip
-        save_recording(recording, video.with_suffix(_RECORDING))
-    _render(recording, video)
+    default = agent.run.videos / f"step_{agent.step:09d}_{chosen}{_RECORDING}"
+    _render(recording, _save(recording, output, default))
 
 
-def _check_output(output: Path | None) -> None:
-    """Check that the packages that make videos are installed, and that `output` can be written."""
+def _check_output(output: Path | None, *, is_recording_new: bool) -> None:
+    """Check that the packages that make videos are installed, and that `output` can be written.
+
+    `is_recording_new`: whether the recording next to it is written too.
+    """
     with interrupts_blocked():
         from atari_dqn.files.atomic import prepare_folder
         from atari_dqn.record.video import require_encoder
@@ -127,7 +133,7 @@ def _check_output(output: Path | None) -> None:
         return
     if output.suffix != ".mp4":
         raise UserError(f"-o: found {str(output)!r}, expected a name that ends in .mp4")
-    check_outputs([output])
+    check_outputs([output, output.with_suffix(_RECORDING)] if is_recording_new else [output])
     prepare_folder(output.parent)
 
 
@@ -145,14 +151,39 @@ def _check_games(path: Path | None, num_shown: int, num_played: int | None) -> P
 
 
 def _render_again(path: Path, output: Path | None) -> None:
+    """Render the video of a recording; without an output, next to it, numbered if there is one already.
+
+    Any other video than its own gets a copy of the recording, which is removed if rendering fails.
+    """
     with interrupts_blocked():
-        from atari_dqn.files.atomic import unused
         from atari_dqn.record.recording import load_recording
 
     if not path.name:  # `.`, which an empty text becomes, and `/`
         raise UserError(f"--replay: found {str(path)!r}, expected a video with its recording next to it")
-    recording = load_recording(path.with_suffix(_RECORDING))
-    _render(recording, output or unused(path.with_suffix(".mp4")))
+    source, own = path.with_suffix(_RECORDING), path.with_suffix(".mp4")
+    recording = load_recording(source)
+    if output in (None, own) and not os.path.lexists(own):
+        _render(recording, own)
+        return
+    video = _save(recording, output, source)
+    try:
+        _render(recording, video)
+    except BaseException:
+        video.with_suffix(_RECORDING).unlink(missing_ok=True)
+        raise
+
+
+def _save(recording: Recording, output: Path | None, default: Path) -> Path:
+    """Write a recording next to its video, and return the path of the video.
+
+    `default`: the recording without an output; it gets a number if it or its video exists.
+    """
+    from atari_dqn.record.recording import save_numbered, save_recording
+
+    if output is None:
+        return save_numbered(recording, default).with_suffix(".mp4")
+    save_recording(recording, output.with_suffix(_RECORDING))
+    return output
 
 
 def _render(recording: Recording, video: Path) -> None:
@@ -163,20 +194,6 @@ def _render(recording: Recording, video: Path) -> None:
     with progress_bar(width=_ACTIVITY_COLUMNS) as on_progress:
         render(recording, video, on_progress=lambda done, total: on_progress("video", done, total))
     typer.echo(_text(recording, video))
-
-
-def _video_path(output: Path | None, default: Path) -> Path:
-    """Choose the path of the video such that neither it nor its recording exists."""
-    from atari_dqn.files.atomic import prepare_folder, unused
-
-    if output is None:
-        prepare_folder(default.parent)
-        return unused(default.with_suffix(_RECORDING)).with_suffix(".mp4")
-    if output.with_suffix(_RECORDING).exists():
-        raise UserError(
-            f"{output.with_suffix(_RECORDING)} exists and is never overwritten; choose another -o"
-        )
-    return output
 
 
 def _text(recording: Recording, video: Path) -> str:

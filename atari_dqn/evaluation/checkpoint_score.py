@@ -14,8 +14,9 @@ from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.evaluation.evaluate import evaluate
 from atari_dqn.evaluation.frozen_agent import FrozenAgent
 from atari_dqn.evaluation.progress import EvaluationKey, EvaluationProgress
-from atari_dqn.files.atomic import plain, unused, write_json_atomically
+from atari_dqn.files.atomic import json_document, plain
 from atari_dqn.files.documents import read_json
+from atari_dqn.files.new_files import write_numbered
 from atari_dqn.run.checkpoint.names import files_of_step
 from atari_dqn.run.recorded_scores import sealed_score
 from atari_dqn.run.scores import EvaluationEpisode, EvaluationScore, score_protocol
@@ -160,8 +161,7 @@ def save_score(agent: FrozenAgent, result: CheckpointScore) -> SavedScore:
         if _is_score(path, document):
             return SavedScore(path, kept_before=True)
     name = f"step_{agent.step:09d}_{result.name}_{result.protocol.digest()}.json"
-    path = unused(agent.run.evaluations / name)
-    write_json_atomically(path, sealed_score(document))
+    path = write_numbered(agent.run.evaluations / name, json_document(sealed_score(document)))
     return SavedScore(path, kept_before=False)
 
 

@@ -58,8 +58,8 @@ def archive_of(agent: FrozenAgent, video: Path | None) -> Archive:
 def newest_video(agent: FrozenAgent) -> Path | None:
     """Return the newest video of an agent with these weights; None if there is none.
 
-    The recording next to a video says whose it is. A video without one is of the weights of its step, as in
-    an archive, which has no recordings.
+    The recording next to a video says of which weights it is; a video without one may be of any. Videos in
+    an imported archive have none, and `archive_of` keeps them.
     """
     videos = newest_first(files_of_step(agent.run.videos, agent.step, ".mp4"))
     return next((video for video in videos if _shows(agent, video.with_suffix(".json"))), None)
@@ -71,9 +71,9 @@ def newest_first(paths: Sequence[Path]) -> list[Path]:
 
 
 def _shows(agent: FrozenAgent, recording: Path) -> bool:
-    """Return whether a recording is of an agent's weights; True if there is none, False if it is damaged."""
+    """Return whether a recording is of an agent's weights; False if it is missing or damaged."""
     if not is_file(recording):
-        return True
+        return False
     try:
         found = checked(recording, read_json(recording, most_bytes=_MOST_RECORDING_BYTES), _Recording)
     except DamagedError:  # which `dqn verify` reports

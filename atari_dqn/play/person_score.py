@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from atari_dqn.files.atomic import prepare_folder, unused, write_json_atomically
+from atari_dqn.files.atomic import json_document, prepare_folder
+from atari_dqn.files.new_files import write_numbered
 from atari_dqn.run.scores import EvaluationEpisode, EvaluationScore, score_protocol
 from atari_dqn.spec.schema import Spec
 from atari_dqn.types import GameInfo
@@ -55,6 +56,5 @@ def save_person(
     `speed`: that of the games, 1 for 60 frames a second; a slower game is an easier one.
     """
     prepare_folder(folder)
-    path = unused(folder / f"{spec.game}_person.json")
-    write_json_atomically(path, person_document(spec, info, games, speed=speed))
-    return path
+    document = json_document(person_document(spec, info, games, speed=speed))
+    return write_numbered(folder / f"{spec.game}_person.json", document)

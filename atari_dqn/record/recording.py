@@ -19,8 +19,9 @@ from jaxtyping import UInt8
 
 from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.evaluation.traces import BestReturns, Trace
-from atari_dqn.files.atomic import is_file, plain, read_regular, reading, write_atomically
+from atari_dqn.files.atomic import is_file, plain, read_regular, reading
 from atari_dqn.files.documents import parse_json
+from atari_dqn.files.new_files import write_new, write_numbered
 from atari_dqn.record.packing import digits, pack, undigits, unpack
 from atari_dqn.run.scores import EvaluationEpisode
 from atari_dqn.spec.history import ADDED, current_name
@@ -87,8 +88,17 @@ class Recording:
 
 
 def save_recording(recording: Recording, path: Path) -> None:
-    """Write a recording atomically; raise `UserError` if the file cannot be written."""
-    write_atomically(path, recording_bytes(recording))
+    """Write a recording to a new file; raise `UserError` if it exists or cannot be written."""
+    if not write_new(path, recording_bytes(recording)):
+        raise UserError(f"{path} exists and is never overwritten; name another file with -o")
+
+
+def save_numbered(recording: Recording, path: Path) -> Path:
+    """Write a recording to the first of `path`, path_2, path_3, … that is free, as is that of its video.
+
+    The file reserves the name of the video. Return its path; raise `UserError` if it cannot be written.
+    """
+    return write_numbered(path, recording_bytes(recording), companion=".mp4")
 
 
 def recording_bytes(recording: Recording) -> bytes:

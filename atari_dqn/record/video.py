@@ -17,6 +17,7 @@ from jaxtyping import UInt8
 from atari_dqn.clock import FRAMES_PER_SECOND
 from atari_dqn.errors import UserError
 from atari_dqn.files.atomic import writing
+from atari_dqn.files.new_files import place_new
 
 if TYPE_CHECKING:
     from av.container import OutputContainer
@@ -59,7 +60,7 @@ def mp4_file(path: Path, *, width: int, height: int, metadata: Mapping[str, str]
     assert width % WIDTH_UNIT_PIXELS == 0
     assert height % 2 == 0, "chroma is shared by 2×2 pixels"
     if os.path.lexists(path):
-        raise UserError(f"{path} exists and is never overwritten; name another file with -o")
+        raise _exists(path)
     partial = path.with_name(f".{path.stem}.{secrets.token_hex(4)}.partial")
     try:
         with writing(path):
@@ -77,9 +78,15 @@ def mp4_file(path: Path, *, width: int, height: int, metadata: Mapping[str, str]
             with writing(path):
                 encoder.close()
         with writing(path):
-            partial.rename(path)
+            is_placed = place_new(partial, path)
+        if not is_placed:
+            raise _exists(path)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def _exists(path: Path) -> UserError:
+    return UserError(f"{path} exists and is never overwritten; name another file with -o")
 
 
 def _container(path: Path, metadata: Mapping[str, str]) -> OutputContainer:

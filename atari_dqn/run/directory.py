@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.files.atomic import (
@@ -24,6 +24,7 @@ from atari_dqn.files.atomic import (
     writing,
 )
 from atari_dqn.files.documents import check_types, read_json, read_run_file, reading_of_run
+from atari_dqn.files.new_files import refuse_name_of_option
 from atari_dqn.files.whole_directory import whole_directory
 from atari_dqn.run.archive.archive import is_archive_file
 from atari_dqn.run.checkpoint.names import MANIFEST, named_step
@@ -223,6 +224,7 @@ def refuse_existing(path: Path, *, where: str = "--run-dir") -> None:
 
     `where`: the option or argument that names a directory.
     """
+    refuse_name_of_option(path, where=where)
     if "\0" in str(path):
         raise UserError(
             f"run directory {str(path)!r}: a path cannot contain NUL; choose another name with {where}"
@@ -270,13 +272,23 @@ def _check_is_run(path: Path) -> None:
         )
     present = _marks(path)
     if not present and _is_named_as_checkpoint(path.resolve()):
-        raise DamagedError(f"{path / MANIFEST}: missing")
+        _refuse_checkpoint(path)
     if not present:
         not_a_run = f"{path} is not a run directory: it contains no {_SPEC}; {expected}"
         raise UserError(tune_text(path) if is_tune(path) else not_a_run)
     missing = sorted({_SPEC, _PROVENANCE} - present)
     if missing:
         raise DamagedError(f"run directory {path}: {' and '.join(missing)} missing")
+
+
+def _refuse_checkpoint(path: Path) -> NoReturn:
+    if not is_file(path / MANIFEST):
+        raise DamagedError(f"{path / MANIFEST}: missing")
+    checkpoint = path.resolve()
+    raise UserError(
+        f"{path} is a checkpoint; expected its run: {checkpoint.parent.parent}\n"
+        f"`dqn resume` and `dqn verify` start from a checkpoint with --checkpoint {checkpoint.name}"
+    )
 
 
 def _is_named_as_checkpoint(path: Path) -> bool:

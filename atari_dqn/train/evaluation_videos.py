@@ -7,6 +7,7 @@ encodes it. The folder is the queue: a recording without a video is still to be 
 from __future__ import annotations
 
 import importlib.util
+import re
 import shlex
 import subprocess
 import sys
@@ -21,8 +22,8 @@ from atari_dqn.errors import UserError
 from atari_dqn.evaluation.traces import Tracer
 from atari_dqn.files.atomic import prepare_folder
 from atari_dqn.record.recorder import median_game, recording_of, source_of
-from atari_dqn.record.recording import Recording, VideoOptions, recording_bytes, save_recording
-from atari_dqn.run.checkpoint.names import checkpoint_name, named_step
+from atari_dqn.record.recording import Recording, VideoOptions, recording_bytes, save_numbered
+from atari_dqn.run.checkpoint.names import checkpoint_name, files_of_step, named_step
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.scores import EvaluationEpisode
 from atari_dqn.spec.protocol import Protocol
@@ -31,6 +32,8 @@ from atari_dqn.telemetry.events import Notify
 from atari_dqn.train.learning import Learning
 
 _NEEDED = ("av", "PIL")
+_NAME = re.compile(r"(step_[0-9]+)(_[0-9]+)?")
+"""The name of a recording of a run: that of a checkpoint, and a number if other weights have that name."""
 FINAL_WAIT_SECONDS = 60.0
 """The total time that a finished run waits for its videos."""
 _KILLED_SECONDS = 5.0
@@ -134,13 +137,14 @@ class EvaluationVideos:
         self.poll()
 
     def _save(self, recording: Recording) -> None:
-        prepare_folder(self._run.videos)
-        path = self._run.videos / f"{checkpoint_name(recording.source.step)}.json"
-        if not path.exists() or path.read_bytes() != recording_bytes(recording):
-            # existing files are from before the run was resumed at an earlier step
-            path.with_suffix(".mp4").unlink(missing_ok=True)
-            path.unlink(missing_ok=True)
-            save_recording(recording, path)
+        """Write a recording, unless it is there from before the run was resumed at an earlier step.
+
+        Other weights may have been recorded at its step then; their files remain, and it gets a number.
+        """
+        folder, step, data = self._run.videos, recording.source.step, recording_bytes(recording)
+        prepare_folder(folder)
+        if all(path.read_bytes() != data for path in files_of_step(folder, step, ".json")):
+            save_numbered(recording, folder / f"{checkpoint_name(step)}.json")
 
     def poll(self) -> None:
         """Report a finished video and start the next one, without waiting."""
@@ -171,9 +175,7 @@ class EvaluationVideos:
             self._notify("video", f"not rendered in time: {_name(path)}; {_remedy(path)}")
 
     def _pending(self) -> list[Path]:
-        recordings = sorted(
-            path for path in self._run.videos.glob("step_*.json") if named_step(path.stem) >= 0
-        )
+        recordings = sorted(path for path in self._run.videos.glob("step_*.json") if _is_of_run(path))
         return [
             path for path in recordings if path not in self._failed and not path.with_suffix(".mp4").exists()
         ]
@@ -212,6 +214,12 @@ class EvaluationVideos:
 def _command(recording: Path) -> list[str]:
     """Return the command that renders a recording and exits with this process."""
     return [sys.executable, "-m", "atari_dqn.record", str(recording), str(parent_to_end_with() or "")]
+
+
+def _is_of_run(recording: Path) -> bool:
+    """Return whether a recording is of the run itself, by its name; `dqn record` adds that of a protocol."""
+    found = _NAME.fullmatch(recording.stem)
+    return found is not None and named_step(found[1]) >= 0
 
 
 def _name(recording: Path) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from exported import export
+from exported import add_video, export
 from tiny import CPU, FEW_STEPS, MEMORY, run
 
 import atari_dqn as dqn
@@ -39,9 +39,7 @@ EXPLORING = "evaluation.epsilon=0.3"
 def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("archive") / "my run"
     run(path, EXPLORING)
-    videos = path / "videos"
-    videos.mkdir()
-    (videos / "step_000000300.mp4").write_bytes(b"frames" * 100)
+    add_video(load_frozen(path, CPU), "step_000000300", b"frames" * 100)
     return path
 
 
@@ -151,9 +149,8 @@ def test_scores_of_an_archive_have_what_was_evaluated_of_it(archive: Path, tmp_p
 def test_an_archive_that_is_made_again_has_the_later_video_alone(archive: Path, tmp_path: Path):
     path = tmp_path / "copy.dqn"
     shutil.copy(archive, path)
-    videos = tmp_path / "copy_results" / "videos"
-    videos.mkdir(parents=True)
-    (videos / "step_000000300_run.mp4").write_bytes(b"later")
+    video = add_video(load_frozen(path, CPU), "step_000000300_run", b"later")
+    assert video.parent == tmp_path / "copy_results" / "videos"
     parts = archive_of(load_frozen(path, CPU), newest_video(load_frozen(path, CPU))).parts
     assert {name: data for name, data in parts.items() if name.startswith("videos/")} == {
         "videos/step_000000300_run.mp4": b"later"

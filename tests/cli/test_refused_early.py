@@ -25,6 +25,7 @@ WRONG = {
     "train, device": ["train", "my.toml", "--device", "abacus"],
     "train, sink": ["train", "my.toml", "--sink", "smoke"],
     "train, folder that is there": ["train", "my.toml", "--run-dir", "run"],
+    "train, folder like an option": ["train", "my.toml", "--run-dir", "-x", "--device", "cuda:99"],
     "train, device of a plan": ["train", "my.toml", "--plan", "--device", "abacus"],
     "train, options of a start with a plan": [
         "train",
@@ -80,6 +81,7 @@ WRONG = {
     "spec show, no spec": ["spec", "show", "absent.toml"],
     "spec check, value": ["spec", "check", "my.toml", "--set", "toggles.double=1"],
     "spec diff, no spec": ["spec", "diff", "my.toml", "absent.toml"],
+    "sweep, folder like an option": ["sweep", "absent.toml", "--folder", "-x"],
     "doctor, argument": ["doctor", "me"],
 }
 
@@ -91,8 +93,10 @@ SAID = {
     "train, device": "--device: found 'abacus'",
     "train, sink": "smoke",
     "train, folder that is there": "exists and is never overwritten",
+    "train, folder like an option": "--run-dir: found '-x', which other commands would take for an option",
     "train, device of a plan": "--device: found 'abacus'",
     "train, options of a start with a plan": "--plan: expected without --plain, --sink, --notify: it starts",
+    "sweep, folder like an option": "--folder: found '-x'",
     "record, replay of nothing": "--replay: found '.', expected a video with its recording next to it",
     "record, replay of the folder": "--replay: found '.', expected a video with its recording next to it",
     "resume, no run": "'absent': not found",

@@ -159,6 +159,13 @@ def test_recording_of_other_weights_alone_is_none_of_these(mine: Path) -> None:
         newest_recording(agent)
 
 
+def test_video_without_a_recording_is_none_of_these(mine: Path) -> None:
+    agent = load_frozen(mine, CPU)
+    recorded(agent, "step_000000300_run", mtime=1)
+    (mine / "videos/step_000000300_run_2.mp4").write_bytes(b"frames of any weights")
+    assert newest_video(agent) == mine / "videos/step_000000300_run.mp4"
+
+
 @pytest.mark.parametrize(("seed", "found"), [(1, True), (2, False)])
 def test_recording_of_an_earlier_version_is_found_by_seed_and_step(
     mine: Path, seed: int, found: bool
@@ -166,6 +173,7 @@ def test_recording_of_an_earlier_version_is_found_by_seed_and_step(
     agent = load_frozen(mine, CPU)
     new = recorded(agent, "step_000000300_run", mtime=1)
     path = mine / "videos/step_000000300_run.json"
+    path.unlink()
     save_recording(replace(new, seed=seed, source=replace(new.source, weights_sha256=None)), path)
     assert "weights_sha256" not in path.read_text()
     assert recording_bytes(load_recording(path)) == path.read_bytes()

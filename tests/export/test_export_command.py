@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tiny import run
+from exported import add_video
+from tiny import CPU, run
 
 import atari_dqn as dqn
 from atari_dqn.cli.app import main
+from atari_dqn.evaluation.frozen_agent import load_frozen
 from atari_dqn.run.archive.archive import read_archive
 from atari_dqn.run.archive.hub import card
 from atari_dqn.run.recorded_scores import RecordedScore
@@ -19,8 +21,7 @@ from atari_dqn.run.recorded_scores import RecordedScore
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("exports")
     run(folder / "my run")
-    (folder / "my run" / "videos").mkdir()
-    (folder / "my run" / "videos" / "step_000000300.mp4").write_bytes(b"frames")
+    add_video(load_frozen(folder / "my run", CPU), "step_000000300", b"frames")
     return folder
 
 
@@ -91,8 +92,8 @@ def used(folder: Path, request: pytest.FixtureRequest) -> Path:
     assert command("eval", source, "--episodes", "5") == 0
     (score,) = (results / "evaluations").glob("*.json")
     (place / "score.json").write_bytes(score.read_bytes())
-    (results / "videos").mkdir()
-    (results / "videos" / "step_000000150_run.mp4").write_bytes(b"later frames")
+    video = add_video(load_frozen(Path(source), CPU), "step_000000150_run", b"later frames")
+    assert video.parent == results / "videos"
     assert command("export", source, "--hub", str(place / "hub")) == 0
     return place
 
@@ -138,11 +139,12 @@ def score_of(step: int, *, mean_return: float, frame_caps: int) -> RecordedScore
 @pytest.fixture
 def large_video() -> Iterator[Path]:
     """A newer video of one byte too many, which takes no space on the disk."""
-    video = Path("my run/videos/step_000000300_run.mp4")
+    video = add_video(load_frozen(Path("my run"), CPU), "step_000000300_run", b"frames")
     with video.open("wb") as file:
         file.truncate(2**28 + 1)
     yield video
     video.unlink()
+    video.with_suffix(".json").unlink()
 
 
 @pytest.mark.parametrize("words", [("-o", "small.dqn"), ("--hub", "small")], ids=["archive", "hub"])
@@ -155,8 +157,9 @@ def test_a_video_that_is_too_large_is_left_out_with_its_size(
 
 
 def test_a_page_plays_back_the_newest_recording(capsys: pytest.CaptureFixture[str]) -> None:
-    assert command("export", "my run", "--hub", "unused", "--web", "page") == 2
-    assert "no game of these weights (step 300) is recorded; `dqn record`" in capsys.readouterr().err
+    other = "my run/checkpoints/step_000000150"
+    assert command("export", other, "--hub", "unused", "--web", "page") == 2
+    assert "no game of these weights (step 150) is recorded; `dqn record`" in capsys.readouterr().err
     assert command("record", "my run", "--episodes", "2", "--no-overlay", "--scale", "1") == 0
     assert command("export", "my run", "--web", "page") == 0
     assert "page/index.html (catch, 2 games, " in capsys.readouterr().out
@@ -186,6 +189,7 @@ REFUSED = {
     "a file of another kind": (["import", "notes.txt"], 2, "is not an archive"),
     "a run to import": (["import", "my run"], 2, "is not an archive"),
     "a folder that is there": (["import", "good.dqn", "-o", "my run"], 2, "never overwritten"),
+    "a folder like an option": (["import", "good.dqn", "-o", "-x"], 2, "-o: found '-x'"),
     "an archive to resume": (["resume", "good.dqn"], 2, "is an archive, without the state of its training"),
     "an archive to verify": (["verify", "good.dqn"], 2, "`dqn import` unpacks it"),
     "an archive to show": (["spec", "show", "good.dqn"], 2, "unpacks an archive into a folder with its spec"),

@@ -18,6 +18,7 @@ from atari_dqn.cli.app import main
 from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.evaluation.evaluate import evaluate
 from atari_dqn.evaluation.frozen_agent import load_frozen
+from atari_dqn.record import checkpoint_recording, video_rendering
 from atari_dqn.record import saliency as saliency_module
 from atari_dqn.record import video as video_module
 from atari_dqn.record.checkpoint_recording import record_checkpoint
@@ -178,6 +179,64 @@ def test_default_place_is_in_the_run_and_an_older_video_is_kept(mine: Path) -> N
         "step_000000065_run.json", "step_000000065_run.mp4", "step_000000065_run_2.json",
         "step_000000065_run_2.mp4",
     ]  # fmt: skip
+
+
+def videos_of(path: Path) -> dict[str, bytes]:
+    """The first bytes of each file."""
+    return {each.name: each.read_bytes()[:6] for each in sorted((path / "videos").iterdir())}
+
+
+def test_recording_of_another_command_at_the_same_time_is_kept(
+    mine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def meanwhile(*arguments: Any, **options: Any) -> Recording:
+        (mine / "videos/step_000000065_run.json").write_bytes(b"theirs")
+        return record_checkpoint(*arguments, **options)
+
+    monkeypatch.setattr(checkpoint_recording, "record_checkpoint", meanwhile)
+    assert dqn("record", str(mine), "--scale", "1") == 0
+    found = videos_of(mine)
+    assert found.pop("step_000000065_run.json") == b"theirs"
+    assert list(found) == ["step_000000065_run_2.json", "step_000000065_run_2.mp4"]
+
+
+def test_video_without_a_recording_is_passed_over(mine: Path) -> None:
+    (mine / "videos").mkdir()
+    (mine / "videos/step_000000065_run.mp4").write_bytes(b"theirs")
+    assert dqn("record", str(mine), "--scale", "1") == 0
+    found = videos_of(mine)
+    assert found.pop("step_000000065_run.mp4") == b"theirs"
+    assert list(found) == ["step_000000065_run_2.json", "step_000000065_run_2.mp4"]
+
+
+@pytest.mark.parametrize("output", [None, "again.mp4"])
+def test_replayed_video_has_its_recording_next_to_it(mine: Path, output: str | None) -> None:
+    assert dqn("record", str(mine), "-o", "a.mp4", "--scale", "1") == 0
+    assert dqn("record", "--replay", "a.mp4", *([] if output is None else ["-o", output])) == 0
+    again = Path(output or "a_2.mp4")
+    assert again.read_bytes() == Path("a.mp4").read_bytes()
+    assert again.with_suffix(".json").read_bytes() == Path("a.json").read_bytes()
+
+
+def test_replay_that_fails_leaves_nothing(mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*arguments: Any, **options: Any) -> None:
+        raise UserError("no space left on device")
+
+    save_recording(recorded(mine), mine / "a.json")
+    (mine / "a.mp4").write_bytes(b"frames")
+    before = sorted(mine.iterdir())
+    monkeypatch.setattr(video_rendering, "render", fail)
+    assert dqn("record", "--replay", str(mine / "a.mp4")) == 2
+    assert dqn("record", "--replay", str(mine / "a.mp4"), "-o", str(mine / "b.mp4")) == 2
+    assert sorted(mine.iterdir()) == before
+
+
+@pytest.mark.parametrize("output", [None, "a.mp4"])
+def test_video_that_is_missing_is_rendered_next_to_its_recording(mine: Path, output: str | None) -> None:
+    assert dqn("record", str(mine), "-o", "a.mp4", "--scale", "1") == 0
+    Path("a.mp4").unlink()
+    assert dqn("record", "--replay", "a.json", *([] if output is None else ["-o", output])) == 0
+    assert sorted(path.name for path in Path().glob("a*")) == ["a.json", "a.mp4"]
 
 
 def test_saliency_is_greatest_where_a_change_matters(catch: Path) -> None:

@@ -3,6 +3,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tiny import CPU
 
@@ -31,6 +32,19 @@ def test_video_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
         mp4_file(tmp_path / "absent" / "x.mp4", width=128, height=2, metadata={}),
     ):
         pass
+
+
+def test_file_that_appears_under_the_name_of_a_video_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "x.mp4"
+
+    def encode() -> None:
+        with mp4_file(path, width=128, height=2, metadata={}) as write:
+            write(np.zeros((2, 128, 3), np.uint8))
+            path.write_bytes(b"theirs")
+
+    with pytest.raises(UserError, match=r"x\.mp4 exists and is never overwritten"):
+        encode()
+    assert {each.name: each.read_bytes() for each in tmp_path.iterdir()} == {"x.mp4": b"theirs"}
 
 
 def test_scene_of_a_game_is_made_when_its_turn_comes(

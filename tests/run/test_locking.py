@@ -9,6 +9,7 @@ import pytest
 
 from atari_dqn.errors import UserError
 from atari_dqn.run.directory import RunDirectory
+from atari_dqn.run.lock import RunLockedError, locked_anew
 
 
 @pytest.fixture
@@ -105,6 +106,19 @@ def test_lock_of_an_earlier_version_names_no_process(run: RunDirectory) -> None:
         fcntl.flock(earlier, fcntl.LOCK_EX)
         with pytest.raises(UserError, match="is being run by another process; wait"), run.locked():
             pass
+
+
+def test_locked_run_has_an_exit_code_of_its_own(run: RunDirectory) -> None:
+    with run.locked(), pytest.raises(UserError) as refusal, run.locked_for_reading():
+        pass
+    assert refusal.value.exit_code == 6
+
+
+def test_new_lock_file_is_held_while_the_former_one_is_held_elsewhere(run: RunDirectory) -> None:
+    with run.locked(), locked_anew(run.path), pytest.raises(RunLockedError), run.locked():
+        pass
+    with run.locked():
+        assert [path.name for path in run.path.glob("*lock*")] == [".lock"]
 
 
 @pytest.mark.parametrize("name", ["spec.toml", "provenance.json"])

@@ -116,6 +116,20 @@ def test_full_disk_leaves_nothing_behind(full_disk: Path) -> None:
     assert list(full_disk.iterdir()) == []
 
 
+@pytest.mark.parametrize("name", ["step_000000001", "latest"])
+def test_checkpoint_is_refused_with_its_run_and_the_option_that_names_it(tmp_path: Path, name: str) -> None:
+    checkpoints = create(tmp_path / "run").checkpoints
+    (checkpoints / "step_000000001").mkdir()
+    (checkpoints / "step_000000001" / "manifest.json").write_text("{}")
+    (checkpoints / "latest").symlink_to("step_000000001")
+    with pytest.raises(UserError) as refused:
+        RunDirectory.open(checkpoints / name)
+    assert str(refused.value).splitlines() == [
+        f"{checkpoints / name} is a checkpoint; expected its run: {tmp_path / 'run'}",
+        "`dqn resume` and `dqn verify` start from a checkpoint with --checkpoint step_000000001",
+    ]
+
+
 def test_run_that_was_created_opens(tmp_path: Path) -> None:
     create(tmp_path / "run")
     assert RunDirectory.open(tmp_path / "run").spec.read_text() == SPEC

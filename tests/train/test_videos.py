@@ -16,7 +16,9 @@ from tiny import CPU, run
 from atari_dqn.errors import DiskFullError
 from atari_dqn.evaluation.frozen_agent import load_frozen
 from atari_dqn.record.recording import load_recording
+from atari_dqn.run.directory import RunDirectory
 from atari_dqn.train import evaluation_videos as videos
+from atari_dqn.train import launch
 
 TWO_EVALUATIONS = (
     "training.total_frames=640", "evaluation.full_period_frames=400", "evaluation.light_period_frames=9999",
@@ -88,6 +90,35 @@ def test_recording_of_a_run_has_the_digest_of_its_weights_and_the_protocol_of_it
     last_row = (tmp_path / "run/eval_log.csv").read_text().splitlines()[-1]
     assert source.weights_sha256 == load_frozen(tmp_path / "run", CPU).weights_sha256
     assert last_row.endswith(source.protocol_digest)
+
+
+@pytest.mark.parametrize("weights", ["the same", "others"])
+def test_recording_at_a_step_of_a_resumed_run_leaves_that_of_other_weights(
+    weights: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(videos, "_NEEDED", ("a_package_of_no_one",))
+    run(tmp_path / "run", *TWO_EVALUATIONS, ON)
+    folder = tmp_path / "run/videos"
+    first = folder / "step_000000160.json"
+    recorded = first.read_bytes()
+    first.with_suffix(".mp4").write_bytes(b"frames")
+    if weights == "others":
+        first.write_bytes(b"a recording of other weights")
+    before = {path: path.read_bytes() for path in folder.iterdir()}
+    launch.resume(
+        RunDirectory.open(tmp_path / "run"), device=CPU, views=[], total_frames=None,
+        checkpoint="step_000000100", discard_later=True,
+    )  # fmt: skip
+    later = {} if weights == "the same" else {folder / "step_000000160_2.json": recorded}
+    assert {path: path.read_bytes() for path in folder.iterdir()} == before | later
+
+
+@pytest.mark.parametrize(
+    ("name", "is_of_run"),
+    [("step_000000160", True), ("step_000000160_2", True), ("step_000000160_run", False), ("step_1", False)],
+)
+def test_recordings_of_the_run_itself_are_rendered(name: str, is_of_run: bool) -> None:
+    assert videos._is_of_run(Path(f"{name}.json")) is is_of_run
 
 
 def kinds(path: Path) -> list[str]:
@@ -167,6 +198,6 @@ def test_run_goes_on_without_a_recording_that_a_full_disk_refuses(
     def no_space(*_: object) -> None:
         raise DiskFullError("cannot write the recording: no space left on device")
 
-    monkeypatch.setattr(videos, "save_recording", no_space)
+    monkeypatch.setattr(videos, "save_numbered", no_space)
     run(tmp_path / "run", *TWO_EVALUATIONS, ON)
     assert "no space left on device" in notices(tmp_path / "run", "video")[0]

@@ -22,10 +22,7 @@ _GIF_MILLISECONDS = 100
 
 
 class NewVideos:
-    """Finds the videos of a run that are new since the last call, also under the name of an earlier one.
-
-    A run that goes back to a checkpoint renders videos of other weights under the names of those before.
-    """
+    """Finds the videos of a run that are new since the last call, also under the name of a removed one."""
 
     def __init__(self, run: Path, *, frame_skip: int) -> None:
         self._run, self._frame_skip = run, frame_skip
