@@ -92,10 +92,21 @@ def _archive_of_run(agent: FrozenAgent) -> Archive:
     parts = {
         SPEC: read_run_file(run.spec),
         PROVENANCE: read_run_file(run.provenance),
-        **{f"{name}.csv": whole_lines(run.tables / f"{name}.csv") for name in _TABLES},
+        **{f"{name}.csv": _table(run.tables / f"{name}.csv") for name in _TABLES},
         WEIGHTS: weights_data(agent.network.state_dict()),
     }
     return Archive(path=run.path, agent=_record(agent), parts=parts)
+
+
+def _table(path: Path) -> bytes:
+    """Read a table of a run; raise `DamagedError` if not even its header is there."""
+    data = whole_lines(path)
+    if not data:
+        raise DamagedError(
+            f"{path}: missing or without a header, and an archive needs it; restore it, or begin a new one: "
+            "`dqn resume RUN --set-aside-damaged-logs`"
+        )
+    return data
 
 
 def _record(agent: FrozenAgent) -> AgentRecord:

@@ -57,6 +57,19 @@ def imported(archive: Path) -> Path:
     return folder
 
 
+@pytest.mark.parametrize("content", [None, "step,env_fra"])
+def test_run_without_the_header_of_a_table_is_not_exported(
+    run_dir: Path, tmp_path: Path, content: str | None
+) -> None:
+    copy = shutil.copytree(run_dir, tmp_path / "copy", symlinks=True)
+    table = copy / "eval_log.csv"
+    table.unlink()
+    if content is not None:
+        table.write_text(content)
+    with pytest.raises(DamagedError, match=r"eval_log\.csv: missing or without a header, and an archive needs"):
+        export(load_frozen(copy, CPU), tmp_path / "agent.dqn")
+
+
 def games_of(path: Path):
     result = evaluate_checkpoint(load_frozen(path, CPU), episodes=9)
     return result.score, result.protocol
