@@ -6,7 +6,6 @@ from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from textwrap import shorten
 from typing import Any
 
 import torch
@@ -15,7 +14,7 @@ from atari_dqn.assembly.acceleration import Backend, Plain, make_backend
 from atari_dqn.assembly.parts import build_learner
 from atari_dqn.bench.ceilings import Ceilings, measure_ceilings
 from atari_dqn.bench.kernels import Kernels, kernels_of, synchronize
-from atari_dqn.formatting import measure
+from atari_dqn.formatting import measure, wrapped
 from atari_dqn.machine.hardware import Hardware, find_hardware
 from atari_dqn.run.provenance import versions
 from atari_dqn.spec.constraints import decided
@@ -148,7 +147,7 @@ def bench_text(result: Bench) -> str:
     """Format a result as text with lines of at most 80 columns."""
     by = [
         "what computes it",
-        *(shorten(f"  {choice}", 78, initial_indent="  ") for choice in result.acceleration),
+        *(wrapped(choice, first_indent="  ", indent="    ") for choice in result.acceleration),
     ]
     return "\n".join([*_speed(result), "", *_split(result), "", *by, "", *_hardware_lines(result)])
 

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from atari_dqn.cli.options import CheckpointPath, check_outputs, check_run, run_of
+from atari_dqn.cli.options import CheckpointPath, check_outputs, check_run
 from atari_dqn.envs.processes import interrupts_blocked
 from atari_dqn.errors import UserError
 from atari_dqn.formatting import count
+from atari_dqn.run.checkpoint.names import run_folder
 
 if TYPE_CHECKING:
     from atari_dqn.evaluation.frozen_agent import FrozenAgent
@@ -99,7 +100,7 @@ def _archive_path(path: Path, output: Path | None) -> Path:
             f"{path}: is an archive already; expected a run or a checkpoint, or --onnx, --hub or --web"
         )
     if output is None:
-        return Path(f"{run_of(path).resolve().name}{SUFFIX}")
+        return Path(f"{run_folder(path).resolve().name}{SUFFIX}")
     if output.suffix != SUFFIX:
         raise UserError(f"-o: found {str(output)!r}, expected a name that ends in {SUFFIX}")
     return output

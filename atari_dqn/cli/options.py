@@ -12,7 +12,7 @@ from typing import Annotated, TypeVar, overload
 import typer
 
 from atari_dqn.errors import UserError
-from atari_dqn.run.checkpoint.names import MANIFEST
+from atari_dqn.run.checkpoint.names import run_folder
 from atari_dqn.spec.numbers import real_number, whole_number
 from atari_dqn.spec.suggest import did_you_mean
 
@@ -229,21 +229,15 @@ def file_or_folder(
     return found
 
 
-def run_of(path: Path) -> Path:
-    """Return the run directory of one of its checkpoints; any other path as it is."""
-    from atari_dqn.files.atomic import is_file
-
-    return path.resolve().parent.parent if is_file(path / MANIFEST) else path
-
-
 def check_run(path: Path) -> None:
     """Raise an error if a path is not a run, one of its checkpoints, or an archive."""
-    from atari_dqn.run.archive.archive import is_archive
+    from atari_dqn.run.archive.archive import is_archive, refuse_missing_archive
     from atari_dqn.run.directory import RunDirectory
 
     if is_archive(path):  # loading it checks every part
         return
-    RunDirectory.open(run_of(path))
+    refuse_missing_archive(path)
+    RunDirectory.open(run_folder(path))
 
 
 def check_spec(path: Path, overrides: Sequence[str] | None) -> None:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from atari_dqn.telemetry.events import Sink
     from atari_dqn.telemetry.sinks.options import SinkOptions
     from atari_dqn.train.build import MakeActors
+    from atari_dqn.train.resumption import ResumePoint
 
 EXAMPLES = """\
 dqn resume outputs/pong_quick_seed1
@@ -78,11 +79,11 @@ def resume(
         from atari_dqn.train.resumption import recorded_spec
         from atari_dqn.train.summary import result_text
 
-    step, budget = _step_and_budget(run, checkpoint, total_frames, set_aside_logs=set_aside_damaged_logs)
+    point, budget = _point_and_budget(run, checkpoint, total_frames, set_aside_logs=set_aside_damaged_logs)
     chosen = resolve_device(device or run.recorded("device"))
     with (
         actors_at(on, address, recorded_spec(run).spec, run_dir) as make_actors,
-        _announced(run, chosen, step, budget, num_threads, core_times, make_actors, plain=plain) as views,
+        _announced(point, chosen, budget, num_threads, core_times, make_actors, plain=plain) as views,
     ):
         summary = launch.resume(
             run,
@@ -99,17 +100,17 @@ def resume(
     typer.echo(result_text(run_dir, summary))
 
 
-def _step_and_budget(
+def _point_and_budget(
     run: RunDirectory, checkpoint: str | None, total_frames: int | None, *, set_aside_logs: bool
-) -> tuple[int, int]:
-    """Find the step from which a run goes on, after checking its files, and its budget in emulator frames."""
+) -> tuple[ResumePoint, int]:
+    """Find the point from which a run goes on, after checking its files, and its budget in frames."""
     from atari_dqn.run.checkpoint.stages import restore_replaced
     from atari_dqn.train.resumption import resume_point
 
     with run.locked():
         restore_replaced(run.checkpoints)
         point = resume_point(run, checkpoint, set_aside_logs=set_aside_logs)
-        return point.step, point.budget(total_frames)
+        return point, point.budget(total_frames)
 
 
 def _numbers(
@@ -146,9 +147,8 @@ def _open(
 
 @contextmanager
 def _announced(
-    run: RunDirectory,
+    point: ResumePoint,
     device: torch.device,
-    step: int,
     budget: int,
     threads: int | None,
     core_times: CoreTimes,
@@ -159,18 +159,17 @@ def _announced(
     """Check that the rest of a run fits into the machine, and yield its views with notices on the start."""
     with interrupts_blocked():
         from atari_dqn.machine.hardware import find_hardware
-        from atari_dqn.run.threads import threads_at
         from atari_dqn.train import preflight
         from atari_dqn.train.build import local_actors
         from atari_dqn.train.resumption import recorded_spec
         from atari_dqn.view.run_views import run_views
 
-    resolved = recorded_spec(run)
+    run, resolved = point.run, recorded_spec(point.run)
     spec = replace(resolved.spec, training=replace(resolved.spec.training, total_frames=budget))
     here = make_actors is local_actors
     preflight.check_run_fits(spec, device, find_hardware(run.path), run, actors_here=here)
     remedy = "resume it with --threads {threads}"
-    busy = preflight.busy_machine(core_times, device, threads or threads_at(run, step), remedy)
+    busy = preflight.busy_machine(core_times, device, threads or point.threads, remedy)
     with run_views(run.path.resolve().name, resolved, budget, plain=plain) as views:
-        preflight.announce(spec, views, step=step, busy=busy)
+        preflight.announce(spec, views, step=point.step, busy=busy)
         yield views

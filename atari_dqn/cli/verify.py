@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from atari_dqn.cli.options import JsonOption, OwnDeviceOption, RunPath, check_run, integer
+from atari_dqn.cli.options import JsonOption, OwnDeviceOption, RunPath, integer
 from atari_dqn.envs.processes import interrupts_blocked
 from atari_dqn.errors import DamagedError
 from atari_dqn.formatting import duration, plural, size
@@ -56,14 +56,16 @@ def verify(
     """Check the files of a run, and that training from a checkpoint repeats exactly."""
     num_frames = integer("--frames", frames)
     check_device_name(device)
-    check_run(run_dir)
+    with interrupts_blocked():
+        from atari_dqn.run.directory import RunDirectory
+
+    run = RunDirectory.open(run_dir)
     with interrupts_blocked():
         from atari_dqn.files.atomic import json_document
-        from atari_dqn.run.directory import RunDirectory
         from atari_dqn.verify.proof import verify_run
         from atari_dqn.view.bar import is_shown, progress_bar
 
-    chosen = resolve_device(device or RunDirectory.open(run_dir).recorded("device"))
+    chosen = resolve_device(device or run.recorded("device"))
     bar = progress_bar(width=_ACTIVITY_COLUMNS, percent=True) if is_shown() else nullcontext(_lines())
     with bar as on_progress:
         found = verify_run(

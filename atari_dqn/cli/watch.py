@@ -59,6 +59,7 @@ def watch(
         import atari_dqn.view.run_views  # noqa: F401
         from atari_dqn.run.folders import expand_run_paths
         from atari_dqn.run.sweep.folder import is_sweep
+        from atari_dqn.view.log_damage import suggesting_log_remedy
 
     paths = _watchable(expand_run_paths(run_dirs))
     try:
@@ -66,10 +67,12 @@ def watch(
             _watch_sweep(run_dirs[0], period_seconds, once=once, plain=plain)
         elif len(paths) > 1 or paths != run_dirs:
             _watch_several(paths, period_seconds, once=once or plain)
-        elif once:
-            _print_status(paths[0])
         else:
-            _watch_one(paths[0], period_seconds, plain=plain)
+            with suggesting_log_remedy(paths[0]):
+                if once:
+                    _print_status(paths[0])
+                else:
+                    _watch_one(paths[0], period_seconds, plain=plain)
     except KeyboardInterrupt:  # ends the watching; the run continues
         return
 
@@ -126,6 +129,7 @@ def _watch_one(path: Path, period_seconds: float, *, plain: bool) -> None:
     from atari_dqn.run.tailing.run_events import RECENT_BYTES, RunEvents
     from atari_dqn.run.tailing.status import RunStatus
     from atari_dqn.spec.loader import load_resolved
+    from atari_dqn.view.run_progress import run_progress
     from atari_dqn.view.run_state import state_text
     from atari_dqn.view.run_views import run_views
     from atari_dqn.view.summary import name_of
@@ -136,8 +140,8 @@ def _watch_one(path: Path, period_seconds: float, *, plain: bool) -> None:
     while again:
         status = RunStatus(path)
         status.refresh()
-        show_state = partial(state_text, status)
-        views = run_views(name_of(path), resolved, status.total_frames, plain=plain, state_text=show_state)
+        show_state, budget = partial(state_text, status), run_progress(status).shown_budget
+        views = run_views(name_of(path), resolved, budget, plain=plain, state_text=show_state)
         events = RunEvents(path, last_bytes=RECENT_BYTES, best_episode=True)
         with views as (view, title):
             again = _pass_events(status, events, partial(_show_events, view, title), end, period_seconds)
@@ -160,11 +164,18 @@ def _pass_events(
     period_seconds: float,
 ) -> bool:
     """Show events until the run ends (return False) or its files become shorter (return True)."""
+    from atari_dqn.view.log_damage import log_damage, notice_of_damage
+
+    reported = ""
     while True:
         status.refresh()
         found = events.new()
         if found is None:
             return True
+        damage = log_damage(status)
+        if damage not in ("", reported):
+            found.append(notice_of_damage(status, damage))
+        reported = damage
         show(found)
         if end.has_ended(status):
             return False

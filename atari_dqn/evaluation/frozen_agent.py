@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,13 +20,14 @@ from atari_dqn.evaluation.weights import read_weights
 from atari_dqn.files.atomic import is_file
 from atari_dqn.machine.devices import set_kernels
 from atari_dqn.run.added_parts import explained_by_packages
-from atari_dqn.run.archive.archive import WEIGHTS, is_archive, read_archive
+from atari_dqn.run.archive.archive import WEIGHTS, is_archive, read_archive, refuse_missing_archive
 from atari_dqn.run.archive.opening import opened_run, results_folder
 from atari_dqn.run.checkpoint.bookkeeping import check_bookkeeping
 from atari_dqn.run.checkpoint.catalog import best_first, read_catalog
 from atari_dqn.run.checkpoint.locate import locate
 from atari_dqn.run.checkpoint.manifest import verify
-from atari_dqn.run.checkpoint.names import MANIFEST
+from atari_dqn.run.checkpoint.names import MANIFEST, run_folder
+from atari_dqn.run.checkpoint.reconcile import checkpoint_directories
 from atari_dqn.run.checkpoint.state_files import AGENT, read_agent
 from atari_dqn.run.checkpoint.state_tree import tree_digest
 from atari_dqn.run.directory import RunDirectory
@@ -93,6 +96,13 @@ def load_frozen(path: Path, device: torch.device) -> FrozenAgent:
     """
     if is_archive(path):
         return _finite(_load_archive(path, device))
+    refuse_missing_archive(path)
+    run = RunDirectory.open(run_folder(path))
+    with _suggesting_whole_agent(run, device):
+        return _load_of_run(path, device)
+
+
+def _load_of_run(path: Path, device: torch.device) -> FrozenAgent:
     for _ in range(_TRIES):
         run, checkpoint = _located(path)
         try:
@@ -102,6 +112,29 @@ def load_frozen(path: Path, device: torch.device) -> FrozenAgent:
             if _located(path)[1] == checkpoint:
                 raise
     raise failure
+
+
+@contextmanager
+def _suggesting_whole_agent(run: RunDirectory, device: torch.device) -> Iterator[None]:
+    """Add to a `DamagedError` of the block the newest checkpoint of the run whose agent can be loaded."""
+    try:
+        yield
+    except DamagedError as error:
+        remedy = "restore it: no checkpoint of this run has a whole agent"
+        for checkpoint in reversed(checkpoint_directories(run.checkpoints)):
+            if _is_whole(run, checkpoint, device):
+                remedy = f"restore it, or name the newest checkpoint with a whole agent: {checkpoint}"
+                break
+        raise DamagedError(f"{error}\n{remedy}") from error
+
+
+def _is_whole(run: RunDirectory, checkpoint: Path, device: torch.device) -> bool:
+    """Return whether the agent of a checkpoint can be loaded."""
+    try:
+        _finite(_load(run, checkpoint, checkpoint, device))
+    except (UserError, RuntimeError):  # damage, or memory that is not there
+        return False
+    return True
 
 
 def _located(path: Path) -> tuple[RunDirectory, Path]:
@@ -144,7 +177,7 @@ def _load(run: RunDirectory, checkpoint: Path, path: Path, device: torch.device)
         network.load_state_dict(read_agent(checkpoint, weights)[spec.learner.acting_network])
     return FrozenAgent(
         run=run,
-        checkpoint=checkpoint,
+        checkpoint=checkpoint.resolve(),
         choice=_choice(path, manifest),
         step=manifest["step"],
         spec=spec,

@@ -21,15 +21,27 @@ from atari_dqn.play.live_game import Screen
 
 _OPEN = b"\x1b[?1049h\x1b[?25l\x1b[2J"  # another screen, without a cursor
 _CLOSE = b"\x1b[0m\x1b[?25h\x1b[?1049l"
+_WITHOUT_SCREEN = ("dumb", "unknown")
+"""Names of terminals that cannot move the cursor."""
+_REMEDY = "`--window` plays in a window"
 _HOME, _ERASE_LINE, _ERASE_REST = "\x1b[H", "\x1b[2K", "\x1b[J"
 
 
 class Terminal:
-    """The terminal of this process. `UserError` if there is none, or if it is too small for a game."""
+    """The terminal of this process.
+
+    `UserError` if there is none, or if it cannot show pictures or is too small for a game.
+    """
 
     def __init__(self) -> None:
         if not (sys.stdin.isatty() and sys.stdout.isatty()):
-            raise UserError("dqn play needs a terminal for its input and its output")
+            raise UserError(f"dqn play needs a terminal for its input and its output; {_REMEDY}")
+        name = os.environ.get("TERM", "")
+        if name in _WITHOUT_SCREEN:
+            raise UserError(
+                f"dqn play needs a terminal that can move its cursor, found TERM={name}; if it can, set "
+                f"TERM to its name, such as xterm-256color; {_REMEDY}"
+            )
         columns, lines = self.size()
         if not is_large_enough((columns, lines)):
             raise UserError(

@@ -278,7 +278,9 @@ def _check_is_run(path: Path) -> None:
         raise UserError(tune_text(path) if is_tune(path) else not_a_run)
     missing = sorted({_SPEC, _PROVENANCE} - present)
     if missing:
-        raise DamagedError(f"run directory {path}: {' and '.join(missing)} missing")
+        raise DamagedError(
+            f"run directory {path}: {' and '.join(missing)} missing; restore it from a copy of the run"
+        )
 
 
 def _refuse_checkpoint(path: Path) -> NoReturn:

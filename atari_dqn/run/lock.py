@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import secrets
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -24,7 +25,9 @@ _READ_TRIES, _READ_PAUSE_SECONDS = 5, 0.2
 
 
 class RunLockedError(UserError):
-    """Another process holds the lock of a run."""
+    """Another process holds the lock of a run: it trains the run, or reads it, as `dqn verify` does."""
+
+    exit_code = 6
 
 
 @contextmanager
@@ -54,17 +57,42 @@ def _leave_name(file: IO[bytes]) -> None:
 
 
 @contextmanager
+def locked_anew(run: Path) -> Iterator[None]:
+    """Replace the lock file of a run by a new one, and hold its lock.
+
+    The lock of a process that held the former one, and cannot be ended, belongs to a removed file then.
+    """
+    path = _file(run)
+    partial = path.with_name(f".{LOCK}.{secrets.token_hex(4)}.partial")
+    with ExitStack() as stack:
+        with writing(path):
+            file = stack.enter_context(partial.open("xb", buffering=0))
+            stack.callback(partial.unlink, missing_ok=True)
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _leave_name(file)
+            partial.replace(path)
+        yield
+
+
+@contextmanager
 def locked_for_reading(run: Path) -> Iterator[None]:
     """Lock a run for reading, without writing; raise `RunLockedError` while another process runs it."""
+    with _existing_locked(run, "rb", fcntl.LOCK_SH):
+        yield
+
+
+@contextmanager
+def _existing_locked(run: Path, mode: str, kind: int) -> Iterator[None]:
+    """Lock a run by its lock file, if it has one."""
     path = _file(run)
     if not exists(path):
         yield
         return
     with reading(path):
-        file = path.open("rb")
+        file = path.open(mode)
     with file:
         with reading(path):
-            _lock(run, file, fcntl.LOCK_SH)
+            _lock(run, file, kind)
         yield
 
 
@@ -73,28 +101,34 @@ def is_locked(run: Path) -> bool:
 
     A lock that cannot be read, as when a disk fails for a moment, is tried again for a second.
     """
+    return _is_refused(run, "rb", fcntl.LOCK_SH)
+
+
+def is_in_use(run: Path) -> bool:
+    """Return whether another process holds the lock, even for reading; tries as `is_locked`."""
+    if not os.access(run / LOCK, os.W_OK):  # a process that trains the run names the error
+        return is_locked(run)
+    return _is_refused(run, "r+b", fcntl.LOCK_EX)  # a network file system locks only what may be written
+
+
+def _is_refused(run: Path, mode: str, kind: int) -> bool:
     for _ in range(_READ_TRIES):
         with suppress(UserError):
-            return _is_locked(run)
+            return _is_refused_now(run, mode, kind)
         time.sleep(_READ_PAUSE_SECONDS)
-    return _is_locked(run)
+    return _is_refused_now(run, mode, kind)
 
 
-def _is_locked(run: Path) -> bool:
+def _is_refused_now(run: Path, mode: str, kind: int) -> bool:
     try:
-        with locked_for_reading(run):
+        with _existing_locked(run, mode, kind):
             return False
     except RunLockedError:
         return True
 
 
-def lock_holder(run: Path) -> Owner | None:
-    """Return the process that holds the lock for writing; None if none does, or if it left no name."""
-    return _recorded_holder(run) if is_locked(run) else None
-
-
-def _recorded_holder(run: Path) -> Owner | None:
-    """Read who locked a run last; None if an earlier version did, which left no name."""
+def recorded_holder(run: Path) -> Owner | None:
+    """Read who locked a run for writing last; None if an earlier version did, which left no name."""
     with suppress(OSError, msgspec.MsgspecError), (run / LOCK).open("rb") as file:
         return msgspec.json.decode(file.read(_MOST_BYTES), type=Owner)
     return None
@@ -114,7 +148,7 @@ def _lock(run: Path, file: IO[Any], kind: int) -> None:
             fcntl.flock(file, kind | fcntl.LOCK_NB)
             return
         time.sleep(_PAUSE_SECONDS)
-    holder = _recorded_holder(run)
+    holder = recorded_holder(run)
     # A reader leaves no name, so that the one in the file may be of a process that has ended.
     who = "" if holder is None or holder.has_ended else f", {holder.pid} on {holder.host}"
     raise RunLockedError(f"{run} is being run by another process{who}; wait for it, or end it")

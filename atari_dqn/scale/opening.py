@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import fcntl
-import time
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -19,10 +16,9 @@ from atari_dqn.run.sweep.record import Member, SweepRecord, read_record, write_r
 from atari_dqn.scale.auto_values import machine_share, merge_choices, resolve_variant
 from atari_dqn.scale.axes import threads_problem
 from atari_dqn.scale.members import DIGEST_DIGITS, Sweep, named_faults
+from atari_dqn.scale.record_lock import locked_to_change
 from atari_dqn.spec.errors import Fault, SpecError
 from atari_dqn.spec.keys import AUTO_KEYS, Scalar
-
-_LOCK_TRIES, _LOCK_PAUSE_SECONDS = 500, 0.02
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +70,7 @@ def open_sweep(sweep: Sweep, path: Path, *, device: str, hardware: Hardware) -> 
     with writing(path):
         folder.create()
     check_links(folder.leases.path)
-    with _locked(folder):
+    with locked_to_change(folder):
         opened = plan_sweep(sweep, path, device=device, hardware=hardware)
         write_record(folder.record, opened.record)
     return opened
@@ -191,20 +187,3 @@ def _named(member: Member, known: Member | None, began: set[str], taken: set[str
     if member.name in taken:
         return replace(member, name=f"{member.name}_{member.digest[:DIGEST_DIGITS]}")
     return member
-
-
-@contextmanager
-def _locked(folder: SweepFolder) -> Iterator[None]:
-    """Lock the record, so that two commands do not replace it at the same time."""
-    path = folder.record_lock
-    with writing(path):
-        file = path.open("a")
-    with file:
-        for _ in range(_LOCK_TRIES):
-            with writing(path), suppress(BlockingIOError):
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            time.sleep(_LOCK_PAUSE_SECONDS)
-        else:
-            raise UserError(f"{path}: another command is changing the sweep; try again")
-        yield

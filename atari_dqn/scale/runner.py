@@ -12,7 +12,7 @@ from typing import Literal
 from atari_dqn.run.leases.guard import LOST_EXIT_CODE
 from atari_dqn.run.leases.lease import PERIOD_SECONDS, HeldLease, Lease
 from atari_dqn.run.leases.owner import Owner
-from atari_dqn.run.lock import is_locked
+from atari_dqn.run.lock import RunLockedError, is_in_use
 from atari_dqn.run.sweep.failures import (
     KIND_OF_EXIT,
     CrashCount,
@@ -22,7 +22,9 @@ from atari_dqn.run.sweep.failures import (
     write_failure_record,
 )
 from atari_dqn.run.sweep.folder import SweepFolder
+from atari_dqn.run.sweep.mismatch import mismatch
 from atari_dqn.run.sweep.record import Member
+from atari_dqn.scale.record_lock import is_recorded
 from atari_dqn.scale.room import Placement
 from atari_dqn.scale.takeover import take_over
 from atari_dqn.scale.training_process import last_error, output_length, training_process
@@ -39,7 +41,7 @@ class Outcome:
     """How the work of this process on a member ended."""
 
     kind: Literal["finished", "stopped", "failed", "held", "lost"]
-    """`held`: another process works on it. `lost`: another process has taken it over."""
+    """`held`: another process trains or reads it. `lost`: another has taken it over, or changed the sweep."""
     failure: Failure | None = None
     """Why it failed and is not tried again."""
 
@@ -85,6 +87,11 @@ class Runner:
         return held
 
     def _run_held(self, member: Member, placement: Placement, held: HeldLease) -> Outcome:
+        if not is_recorded(self.folder, member):
+            return Outcome(kind="lost")
+        other = mismatch(self.folder.run(member.name), member)
+        if other is not None:
+            return self._failed(member, other)
         recorded = read_failure(self.folder.failure(member.name))
         if recorded is not None and not self.folder.has_finished(member.name):
             return Outcome(kind="failed", failure=recorded)  # by another command, since this one began
@@ -92,7 +99,7 @@ class Runner:
         while not self.stop.is_set():
             if self.folder.has_finished(member.name):
                 return Outcome(kind="finished")
-            if self._is_locked(member):
+            if self._is_in_use(member):
                 return Outcome(kind="held")
             start = output_length(self.folder.output(member.name))
             code = self._train(member, placement, held)
@@ -112,17 +119,21 @@ class Runner:
         """Return the outcome of a training that has ended; None if it is to be resumed."""
         if code == 0 and self.folder.has_finished(member.name):
             return Outcome(kind="finished")
+        if code == RunLockedError.exit_code:
+            return Outcome(kind="held")
         kind: FailureKind | None = KIND_OF_EXIT.get(code)
         if kind is None and self.stop.is_set():
             return Outcome(kind="stopped")
         if kind is None and crashes < MOST_CRASHES:
             return None
-        if self._is_locked(member):
-            return Outcome(kind="held")
         lines = last_error(self.folder.output(member.name), start) or [_described(code)]
         # a halt's other lines are advice for a run that belongs to no sweep; `Failure.remedy` has its own
         reason = lines[0] if kind == "halted" else "; ".join(lines)
-        failure = Failure(kind=kind or "crashed", reason=reason[:_MOST_REASON_CHARACTERS], exit_code=code)
+        reason = reason[:_MOST_REASON_CHARACTERS]
+        return self._failed(member, Failure(kind=kind or "crashed", reason=reason, exit_code=code))
+
+    def _failed(self, member: Member, failure: Failure) -> Outcome:
+        """Record that a member is not tried again."""
         write_failure_record(self.folder.failure(member.name), failure)
         return Outcome(kind="failed", failure=failure)
 
@@ -149,9 +160,9 @@ class Runner:
                 return False
         return True
 
-    def _is_locked(self, member: Member) -> bool:
-        """Return whether a process without a lease, such as a user's `dqn resume`, runs the member."""
-        return self.folder.has_begun(member.name) and is_locked(self.folder.run(member.name).path)
+    def _is_in_use(self, member: Member) -> bool:
+        """Return whether a process without a lease uses it, such as a user's `dqn resume` or `dqn verify`."""
+        return self.folder.has_begun(member.name) and is_in_use(self.folder.run(member.name).path)
 
 
 def _exit_code(process: subprocess.Popen[bytes]) -> int | None:

@@ -11,6 +11,7 @@ from atari_dqn.errors import UserError
 from atari_dqn.files.atomic import reading
 from atari_dqn.run.sweep.failures import Failure, read_failures
 from atari_dqn.run.sweep.folder import SweepFolder
+from atari_dqn.run.sweep.mismatch import mismatch
 from atari_dqn.run.sweep.record import Member, read_record
 from atari_dqn.scale.runner import Outcome
 from atari_dqn.scale.takeover import release_ended
@@ -126,7 +127,10 @@ class _Progress:
     def __init__(self, members: Sequence[Member], folder: SweepFolder) -> None:
         self._names = [member.name for member in members]
         self._ended: dict[str, Failure | None] = dict(read_failures(folder.failures))
-        self._ended |= dict.fromkeys(filter(folder.has_finished, self._names))
+        finished = [each for each in members if folder.has_finished(each.name)]
+        self._ended |= dict.fromkeys(
+            each.name for each in finished if mismatch(folder.run(each.name), each) is None
+        )
         left = [member for member in members if member.name not in self._ended]
         left.sort(key=lambda member: not folder.has_begun(member.name))
         self.pending = {member.name: member for member in left}
@@ -152,13 +156,14 @@ class _Progress:
 
 @contextmanager
 def saved_on_error(workers: Workers, note: Callable[[Sequence[tuple[str, Outcome]]], None]) -> Iterator[None]:
-    """Let all running members save a checkpoint and stop before an exception of the block goes on.
+    """Let all running members save a checkpoint and stop before an error of the block goes on.
 
+    A `KeyboardInterrupt`, which is the second signal, goes on at once.
     `note`: called with the outcomes of those that end meanwhile.
     """
     try:
         yield
-    except BaseException:
+    except Exception:
         while workers.running:
             workers.stop(workers.running)
             note(workers.ended())

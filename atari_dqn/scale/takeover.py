@@ -8,7 +8,7 @@ import shutil
 import signal
 import time
 from collections.abc import Collection
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from atari_dqn.errors import UserError
@@ -16,7 +16,7 @@ from atari_dqn.files.atomic import fsync_file, is_file, writing
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.leases.lease import HeldLease, Lease
 from atari_dqn.run.leases.owner import Owner, is_running
-from atari_dqn.run.lock import LOCK, lock_holder
+from atari_dqn.run.lock import RunLockedError, is_locked, locked_anew, recorded_holder
 from atari_dqn.run.sweep.folder import SweepFolder
 from atari_dqn.telemetry.columns import TABLES
 
@@ -33,13 +33,14 @@ def take_over(run: RunDirectory, stale: Lease, held: HeldLease) -> None:
     On this machine the process group of the training is killed, even if it is suspended. A training on
     another machine cannot be reached. When it continues, it checks its lease before it writes; a row that it
     is appending, and its lock, then belong to removed files, because the logs are replaced by copies and the
-    lock file is removed. If another process holds the lock, such as a user's `dqn resume`, neither is
+    lock file by a new one. This process holds both locks meanwhile, so that no other one begins to write to a
+    log that is being replaced. If another process holds the lock, such as a user's `dqn resume`, neither is
     changed.
     """
     if stale.owner.is_here:
         _kill(stale, held)
-    elif run.path.is_dir() and not _is_locked_by_another(run, stale):
-        _detach(run, held)
+    elif run.path.is_dir():
+        _detach(run, stale, held)
 
 
 def release_ended(folder: SweepFolder, names: Collection[str]) -> None:
@@ -74,22 +75,32 @@ def _kill(stale: Lease, held: HeldLease) -> None:
         time.sleep(_PAUSE_SECONDS)
 
 
-def _is_locked_by_another(run: RunDirectory, stale: Lease) -> bool:
-    """Return whether a process other than the training of the stale lease holds the lock of the run."""
-    holder = lock_holder(run.path)
-    if holder is None:
+def _detach(run: RunDirectory, stale: Lease, held: HeldLease) -> None:
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(run.locked())
+        except RunLockedError:
+            if not _is_locked_by(run, stale):
+                return
+        if not held.beat():
+            return
+        stack.enter_context(locked_anew(run.path))
+        logs = [*(run.tables / f"{name}.csv" for name in TABLES), run.events, run.evaluation_progress]
+        with writing(run.path):
+            for path in filter(is_file, logs):
+                _replace_by_copy(path, held)
+
+
+def _is_locked_by(run: RunDirectory, stale: Lease) -> bool:
+    """Return whether the owner of a stale lease, or its training, holds the lock of the run for writing.
+
+    A process of an earlier version, which left no name, counts as one of them.
+    """
+    if not is_locked(run.path):
         return False
-    training = (stale.owner.machine, stale.process, stale.process_started)
-    return (holder.machine, holder.pid, holder.started) != training
-
-
-def _detach(run: RunDirectory, held: HeldLease) -> None:
-    logs = [*(run.tables / f"{name}.csv" for name in TABLES), run.events, run.evaluation_progress]
-    with writing(run.path):
-        for path in filter(is_file, logs):
-            _replace_by_copy(path, held)
-        if held.beat():
-            (run.path / LOCK).unlink(missing_ok=True)
+    holder, owner = recorded_holder(run.path), stale.owner
+    owners = [(owner.pid, owner.started), (stale.process, stale.process_started)]
+    return holder is None or (holder.machine == owner.machine and (holder.pid, holder.started) in owners)
 
 
 def _replace_by_copy(path: Path, held: HeldLease) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,9 @@ _ZIP_SIGNATURE = b"PK\x03\x04"
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _PLACE = re.compile(r"\(at (?:line (\d+), column \d+|end of document)\)$")
 _WITH_UNIT = re.compile(r"=\s*([\d.,_]+[km]?)(?=\s*(?:#|$))", re.IGNORECASE)
+_UNQUOTED = re.compile(r"=\s*[\"']?([A-Za-z](?:[\w ./-]*[\w./-])?)[\"']?(?=\s*(?:#|$))")
+_HEADING = re.compile(r"\s*\[\[?\s*([\w.\"'-]+)\s*\]\]?\s*(?:#|$)")
+_KEY = re.compile(r"\s*([\w.\"'-]+)\s*=")
 _LONGEST_SHOWN = 60
 
 
@@ -58,16 +61,52 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 def _syntax_problem(text: str, error: tomllib.TOMLDecodeError) -> str:
     """Describe the line that is not TOML, with a suggestion if there is one."""
-    lines = text.splitlines()
+    lines = text.rstrip().split("\n")
     place = _PLACE.search(str(error))
-    number = int(place[1]) if place and place[1] else len(lines)
-    line = lines[number - 1].strip() if number <= len(lines) else ""
+    number = min(int(place[1]) if place and place[1] else len(lines), len(lines))
     # tomllib also rejects lines of correct syntax if they repeat a key or a section.
-    once = ", each key and section once" if "twice" in str(error) or "overwrite" in str(error) else ""
+    if "twice" in str(error) or "overwrite" in str(error):
+        return _repetition(lines[:number])
+    line = lines[number - 1].strip()
     shown = line if len(line) <= _LONGEST_SHOWN else f"{line[:_LONGEST_SHOWN]}…"
-    suggestion = _as_toml(line)
-    hint = f"; did you mean `{suggestion}`?" if suggestion != line else ""
-    return f"line {number} is not TOML: found `{shown}`, expected `KEY = VALUE` or `[SECTION]`{once}{hint}"
+    found = f"line {number} is not TOML: found `{shown}`"
+    if _is_toml(line):
+        return f"{found} before the end of the value above it; expected a bracket or quotes that close it"
+    if _is_toml(mended := _as_toml(line)):
+        return f"{found}, expected `KEY = VALUE` or `[SECTION]`; did you mean `{mended}`?"
+    if _is_toml(mended := _UNQUOTED.sub(r'= "\1"', line)):
+        return f"{found}, expected text in quotes; did you mean `{mended}`?"
+    return f"{found}, expected `KEY = VALUE` or `[SECTION]`"
+
+
+def _repetition(lines: Sequence[str]) -> str:
+    """Describe how the last key or section of some lines repeats an earlier one."""
+    *earlier, (number, name) = [(0, ""), *_names(lines)]
+    same = [line for line, other in earlier if other == name]
+    within = [line for line, other in earlier if other.startswith(f"{name}.")]
+    before = f"line {(same or within)[-1]}" if same or within else "an earlier line"
+    if _HEADING.match(lines[number - 1]):
+        return f"line {number} repeats [{name}] of {before}; expected each section once: join the two"
+    return f"line {number} repeats `{name}` of {before}; expected each key once: remove one of the two"
+
+
+def _names(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
+    """Yield the number of each line that gives a section or a key, with its dotted name."""
+    section = ""
+    for number, line in enumerate(lines, start=1):
+        if heading := _HEADING.match(line):
+            section = f"{heading[1]}."
+            yield number, heading[1]
+        elif key := _KEY.match(line):
+            yield number, section + key[1]
+
+
+def _is_toml(line: str) -> bool:
+    try:
+        tomllib.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _as_toml(line: str) -> str:

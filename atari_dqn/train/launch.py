@@ -22,7 +22,7 @@ from atari_dqn.run.checkpoint.store import CheckpointStore
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.leases.guard import check_lease
 from atari_dqn.run.provenance import provenance
-from atari_dqn.run.threads import KEY, threads_at
+from atari_dqn.run.threads import KEY
 from atari_dqn.spec.added_packages import packages_of
 from atari_dqn.spec.constraints import decided
 from atari_dqn.spec.digest import spec_digest
@@ -37,7 +37,13 @@ from atari_dqn.train.health import HealthMonitor
 from atari_dqn.train.interrupt import SignalGuard
 from atari_dqn.train.learning import Learning
 from atari_dqn.train.preflight import why_slow
-from atari_dqn.train.resume_exactness import MAY_DIFFER, other_threads, schedules_that_ended, why_inexact
+from atari_dqn.train.resume_exactness import (
+    MAY_DIFFER,
+    other_threads,
+    schedules_that_ended,
+    unknown_threads,
+    why_inexact,
+)
 from atari_dqn.train.resumption import (
     ResumePoint,
     recorded_spec,
@@ -108,9 +114,9 @@ def resume(
 ) -> dict[str, Any]:
     """Continue a run from a checkpoint, the latest by default, to its end and return its summary.
 
-    `total_frames`: the raised budget. `threads`: torch's threads from here on, which later resumes read from
-    the event log. Nothing is changed before all files were checked; with `set_aside_logs` damaged logs are
-    replaced by new ones. Raise `UserError` for a finished run without a larger budget or a run that another
+    `total_frames`: the raised budget. `threads`: torch's threads from here on, which later resumes keep.
+    Nothing is changed before all files were checked; with `set_aside_logs` damaged logs are replaced by new
+    ones. Raise `UserError` for a finished run without a larger budget or a run that another
     process is running, and `DamagedError` with the damaged file and a remedy.
     """
     with run.locked():
@@ -151,7 +157,8 @@ def _go_back(store: CheckpointStore, point: ResumePoint) -> tuple[str, ...]:
 def restore(session: Session, point: ResumePoint, device: torch.device) -> None:
     """Restore a session from its checkpoint, and report every reason why it may not be exact."""
     check_lease()
-    before, threads = threads_at(point.run, point.step), torch.get_num_threads()
+    threads = torch.get_num_threads()
+    concerning_threads = [*other_threads(point.threads, threads), *unknown_threads(point, threads)]
     if point.checkpoint is None:
         session.tables.restart()
         message = f"the run ended before it saved a checkpoint, so it starts again on {device}"
@@ -160,7 +167,7 @@ def restore(session: Session, point: ResumePoint, device: torch.device) -> None:
         message = f"continuing from {point.name} on {device}"
     session.notice("resumed", message, **{KEY: threads, "total_frames": session.total_frames})
     session.health.announce()
-    for reason in (*why_inexact(point, device), *other_threads(before, threads)):
+    for reason in (*why_inexact(point, device), *concerning_threads):
         session.notice("inexact", f"{MAY_DIFFER}{reason}")
 
 

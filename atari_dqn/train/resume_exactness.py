@@ -11,6 +11,7 @@ from atari_dqn.envs.exactness import why_inexact_game
 from atari_dqn.machine.hardware import compiler_version, find_hardware
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.provenance import versions
+from atari_dqn.run.threads import KEY
 from atari_dqn.spec.added_packages import packages_of, unrecorded_code
 from atari_dqn.spec.constraints import decided
 from atari_dqn.spec.schema import Spec
@@ -71,8 +72,15 @@ def other_threads(before: int, now: int) -> Iterator[str]:
         yield f"{now} {_THREADS}, {before} until here: sums round differently"
 
 
+def unknown_threads(point: ResumePoint, now: int) -> Iterator[str]:
+    """Yield a reason if only the event log, which is damaged, may have recorded the number of threads."""
+    log = point.run.events.name
+    if log in point.damaged_logs and KEY not in point.bookkeeping:
+        yield f"{now} {_THREADS}; {log}, which was damaged, may have recorded another number"
+
+
 def concerns_threads(reason: str) -> bool:
-    """Return whether a reason is one of `other_threads`."""
+    """Return whether a reason is one of `other_threads` or `unknown_threads`."""
     return _THREADS in reason
 
 

@@ -20,17 +20,12 @@ from atari_dqn.run.added_parts import explained_by_packages
 from atari_dqn.run.archive.archive import refuse_imported
 from atari_dqn.run.checkpoint.bookkeeping import check_bookkeeping
 from atari_dqn.run.checkpoint.manifest import read_manifest, verify
-from atari_dqn.run.checkpoint.names import MANIFEST
-from atari_dqn.run.checkpoint.reconcile import (
-    checkpoint_directories,
-    is_intact,
-    reconcile,
-    refuse_wrong_place,
-)
-from atari_dqn.run.checkpoint.rewind import later_checkpoints, named_checkpoint, refuse_empty_store
+from atari_dqn.run.checkpoint.names import MANIFEST, named_step
+from atari_dqn.run.checkpoint.reconcile import checkpoint_directories, reconcile, refuse_wrong_place
+from atari_dqn.run.checkpoint.rewind import later_agents, named_checkpoint, refuse_empty_store
 from atari_dqn.run.checkpoint.store import CheckpointStore, read_state
 from atari_dqn.run.directory import RunDirectory
-from atari_dqn.run.threads import threads_at
+from atari_dqn.run.threads import KEY, threads_at
 from atari_dqn.spec.loader import ResolvedSpec, load_resolved
 from atari_dqn.spec.schema import Spec
 from atari_dqn.train.build import MakeActors, assemble, local_actors
@@ -60,6 +55,11 @@ class ResumePoint:
         if self.checkpoint is None:
             return recorded_spec(self.run).spec.training.total_frames
         return int(self.bookkeeping["total_frames"])
+
+    @property
+    def threads(self) -> int:
+        """The number of torch's threads with which the run continues."""
+        return threads_at(self.run, self.step, saved=self.bookkeeping.get(KEY))
 
     def budget(self, total_frames: int | None) -> int:
         """Return the new budget in emulator frames: `total_frames` if given, or else the current one.
@@ -177,8 +177,7 @@ def reopened(
     with the damaged file and an intact checkpoint.
     """
     spec = _with_recorded_replay_device(recorded_spec(point.run).spec, point.run, device)
-    threads = threads or threads_at(point.run, point.step)
-    spec = replace(spec, learner=replace(spec.learner, threads=threads))
+    spec = replace(spec, learner=replace(spec.learner, threads=threads or point.threads))
     with suggesting_intact_checkpoint(point.run), ExitStack() as stack:
         training = stack.enter_context(closing(assemble(spec, device, make_actors)))
         if point.checkpoint is None:
@@ -219,11 +218,11 @@ def _is_of_the_machine(error: Exception) -> bool:
 
 
 def refuse_to_discard(store: CheckpointStore, point: ResumePoint) -> None:
-    """Raise `UserError` if resuming from a point would delete later, intact checkpoints."""
-    intact = [path.name for path in later_checkpoints(store, point.step) if is_intact(path)]
-    if intact:
+    """Raise `UserError` if resuming from a point would delete later agents."""
+    later = later_agents(store.folder, point.step)
+    if later:
         raise UserError(
-            f"{', '.join(intact)} would be lost, and so would the log rows after {point.name}; "
+            f"{', '.join(later)} would be lost, and so would the log rows after {point.name}; "
             "add --discard-later to go back nevertheless, or copy the run directory first"
         )
 
@@ -253,7 +252,13 @@ def _older_checkpoint(run: RunDirectory) -> str:
     for checkpoint in reversed(checkpoint_directories(run.checkpoints)):
         if _is_loadable(run, checkpoint):
             command = f"{resume_command(run)} --checkpoint {checkpoint.name}"
-            return f"the newest intact checkpoint: `{command}`"
+            later = ", ".join(later_agents(run.checkpoints, named_step(checkpoint.name)))
+            if not later:
+                return f"the newest intact checkpoint: `{command}`"
+            return (
+                f"restore it; or `{command} --discard-later` goes back to the newest intact checkpoint "
+                f"and deletes {later}: copy the run first to keep its agent"
+            )
     return ""
 
 

@@ -11,12 +11,15 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict
 
+import torch
+
 from atari_dqn.clock import Every, frames_to_steps
 from atari_dqn.errors import InterruptedRunError
 from atari_dqn.evaluation.evaluate import StoppedError
 from atari_dqn.run.checkpoint.store import CheckpointStore
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.scores import EvaluationScore
+from atari_dqn.run.threads import KEY
 from atari_dqn.spec.schema import Spec
 from atari_dqn.telemetry.events import Notice, Row
 from atari_dqn.telemetry.writers import Sinks, TableSink
@@ -140,6 +143,7 @@ class Session:
             **self.evaluations.state_dict(),
             "watch": self.health.state_dict(),
             "inspected": self._saving.inspected,
+            KEY: torch.get_num_threads(),
         }
 
     def load_state_dict(self, state: StateDict) -> None:

@@ -14,7 +14,7 @@ from atari_dqn.clock import frames_to_steps, steps_to_frames
 from atari_dqn.run.archive.archive import refuse_imported
 from atari_dqn.run.checkpoint.state_tree import digest_of_digests
 from atari_dqn.run.directory import RunDirectory
-from atari_dqn.run.threads import steps_with_the_same_threads
+from atari_dqn.run.threads import KEY, steps_with_the_same_threads
 from atari_dqn.train.resume_exactness import why_not_deterministic, why_not_repeatable, why_not_restored
 from atari_dqn.train.resumption import (
     ResumePoint,
@@ -116,7 +116,7 @@ def verify_run(
         point = _start_point(run, records, checkpoint, steps)
         if frames is None:
             steps += max(0, spec.replay.prefill_steps - point.step)
-        same_threads = steps_with_the_same_threads(run, point.step)
+        same_threads = steps_with_the_same_threads(run, point.step, saved=point.bookkeeping.get(KEY))
         end = int(min(records.end(point.step, steps), same_threads))
         repetitions = _repeat_twice(run, point, records, end, device, on_progress)
         return _compare(run, checked, point, records, end, repetitions, device)

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from atari_dqn.formatting import count, duration, printable
-from atari_dqn.telemetry.events import Counters, Event, Notice, Progress, TrainingStarted
+from atari_dqn.telemetry.events import Counters, Event, Notice, Progress, Row, TrainingStarted
 from atari_dqn.view.periods import RemainingTime, Speed
 
 
@@ -39,7 +39,7 @@ class Header:
         self._phase, self._activity = "starting", ""
         self._counters: Counters | None = None
         self._record: Mapping[str, float] = {}
-        self._noticed_frames = 0
+        self._reported_frames = 0
 
     def handle(self, event: Event) -> None:
         """Update the current activity from an event; an activity ends when all of its parts are done."""
@@ -48,8 +48,10 @@ class Header:
             self._activity = "" if finished else f"{event.activity} {event.done}/{event.total}"
         elif isinstance(event, TrainingStarted):
             self._counters = event.counters
+        elif isinstance(event, Row) and event.table == "eval_log":
+            self._reported_frames = max(self._reported_frames, int(event.values["env_frames"]))
         elif isinstance(event, Notice):
-            self._noticed_frames = max(self._noticed_frames, event.env_frames)
+            self._reported_frames = max(self._reported_frames, event.env_frames)
             if event.kind == "compiling":
                 self._phase = "compiling"
 
@@ -74,7 +76,7 @@ class Header:
     def _read_counters(self) -> float:
         """Read the current number of frames and update the measured speed."""
         if self._counters is None:
-            return max(self._record.get("env_frames", 0.0), self._noticed_frames)
+            return max(self._record.get("env_frames", 0.0), self._reported_frames)
         phase = "filling the replay" if self._counters.filling else "training"
         if phase != self._phase:
             self._phase = phase
@@ -103,7 +105,7 @@ class Header:
             seconds = (self._total_frames - frames) / rate
         left = "-" if seconds is None else duration(seconds)
         done = f"{count(frames):>6}/{count(self._total_frames)}"
-        share = f"{frames / self._total_frames:>6.1%}"
+        share = f"{min(1.0, frames / self._total_frames):>6.1%}"
         text = f"{done} {share}  {rate:>7,.0f} frames/s  {left:>7} left"
         parts = [done, f"{rate:,.0f} frames/s", share, f"{left} left"]
         while len(text) > columns and parts:

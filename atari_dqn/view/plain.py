@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import math
-import textwrap
+import re
 from collections.abc import Callable, Mapping
 from typing import TextIO
 
-from atari_dqn.formatting import count, duration, fingerprint, measure, percentage, printable_lines, score
+from atari_dqn.formatting import count, duration, fingerprint, measure, percentage, printable, score
 from atari_dqn.telemetry.alerts import Alerts
 from atari_dqn.telemetry.events import Event, GateChanged, Notice, Progress, Row
 from atari_dqn.view.periods import Periods, RemainingTime
+from atari_dqn.view.wrapping import lines_for, terminal_columns
 
-COLUMNS = 100
+_INDENT = " " * 8
 _STEPS_A_LINE = 10
 """Steps of an activity, such as games of an evaluation, from one line to the next."""
 
 
 class PlainView:
-    """Write lines of at most 100 columns to a text stream, until its reader closes it.
+    """Write a line for each event to a text stream, until its reader closes it.
 
+    In a terminal, lines are broken at its width; in a file or a pipe they stay whole, for programs.
     `mixed_epsilon` is the range of ε as text if it differs between environments: training returns are then no
     score.
     """
@@ -99,15 +101,21 @@ class PlainView:
         if self._stream is None:
             return
         encoding = self._stream.encoding or "utf-8"
-        text = printable_lines(text)
-        lines = textwrap.wrap(text, COLUMNS, subsequent_indent=" " * 8, drop_whitespace=True) or [""]
-        if text.startswith(" "):
-            lines[0] = text[: len(text) - len(text.lstrip())] + lines[0].lstrip()
+        text = printable(text.replace("\n", " "))
+        if len(text) > terminal_columns(self._stream) > 0:
+            text = _without_padding(text)
+        lines = lines_for(self._stream, [text], indent=_INDENT)
         try:
             self._stream.write("\n".join(lines).encode(encoding, "replace").decode(encoding) + "\n")
             self._stream.flush()
         except (OSError, ValueError):  # a pipe or stream that is closed; training continues
             self._stream = None
+
+
+def _without_padding(text: str) -> str:
+    """Leave one space of each padding, except in front of the event."""
+    start = len(_INDENT)
+    return text[:start] + re.sub(r" {2,}", " ", text[start:])
 
 
 def period_line(
@@ -118,16 +126,16 @@ def period_line(
     return_label: str = "return",
 ) -> str:
     """Format a period's figures, each with its label, so that a line can be read by itself."""
-    share = 100 * record["env_frames"] / total_frames
+    share = min(100.0, 100 * record["env_frames"] / total_frames)
     left = "-" if seconds_left is None else duration(seconds_left)
-    return "  ".join(
+    return " ".join(
         (
             f"{count(record['env_frames']):>6} {share:5.1f}%",
-            f"{return_label} {score(record['rolling_return']):>8}",
-            f"loss {measure(record['loss']):>7}",
-            f"Q {measure(record['mean_q']):>7}",
-            f"grad {measure(record['grad_norm']):>7}",
-            f"{record['frames_per_second']:>7,.0f} f/s",
+            f"{return_label} {score(record['rolling_return']):>5}",
+            f"loss {measure(record['loss']):>5}",
+            f"Q {measure(record['mean_q']):>6}",
+            f"grad {measure(record['grad_norm']):>5}",
+            f"{record['frames_per_second']:>5,.0f} f/s",
             f"{left:>7} left",
         )
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import textwrap
 
 from rich.text import Text
 
@@ -11,6 +10,9 @@ from atari_dqn.compare.reference.caps import marked_score
 from atari_dqn.formatting import duration, fingerprint, plural, score
 from atari_dqn.run.tailing.status import RunStatus
 from atari_dqn.telemetry.events import GateChanged, Notice
+from atari_dqn.view.log_damage import log_damage, log_remedy
+from atari_dqn.view.run_progress import run_progress
+from atari_dqn.view.wrapping import lines_at_words
 
 _NOTICES = 3
 
@@ -26,31 +28,30 @@ def status_text(name: str, status: RunStatus, columns: int | None = None) -> Tex
     """Format a run's progress, scores, gates and latest notices, each on a line wrapped to `columns`."""
     identity = status.identity
     best = f"{marked_score(status.best_evaluation)} (a maximum)" if status.best_evaluation else ""
+    damage = log_damage(status)
     lines = [
         (name, f"track {identity.track_label}, {identity.game}, seed {identity.seed}"),
         ("state", state_text(status)),
         ("frames", _frames(status)),
         ("rolling return", _rolling_return(status)),
-        ("last evaluation", _evaluation(status)),
+        ("last evaluation", _evaluation(status, damage)),
         ("best evaluation", best),
         ("gates", ", ".join(status.alerts) or "ok"),
         ("left out", status.fault),
+        ("damaged", f"{damage}; {log_remedy(status.run)}" if damage else ""),
     ]
     widest = max(len(label) for label, _ in lines)
     shown = [f"{label:{widest}}  {text}" for label, text in lines if text]
     shown += _notices(status)
     if columns is not None:
-        shown = [_wrapped(line, columns, indent=widest + 2) for line in shown]
+        indent = " " * (widest + 2)
+        shown = [part for line in shown for part in lines_at_words(line, columns, indent=indent)]
     return Text("\n".join(shown))
-
-
-def _wrapped(line: str, columns: int, *, indent: int) -> str:
-    return "\n".join(textwrap.wrap(line, columns, subsequent_indent=" " * indent))
 
 
 def _frames(status: RunStatus) -> str:
     rate, left = status.frames_per_second, status.seconds_left
-    text = f"{status.env_frames:,} of {status.total_frames:,} ({status.share:.1%})"
+    text = run_progress(status).text()
     if status.state == "running" and not math.isnan(rate):
         text += f", {rate:,.0f} frames/s, {duration(left)} left"
     return text
@@ -62,10 +63,10 @@ def _rolling_return(status: RunStatus) -> str:
     return f"{rolling}, no score: of environments with {mix}" if mix else rolling
 
 
-def _evaluation(status: RunStatus) -> str:
+def _evaluation(status: RunStatus, damage: str) -> str:
     row = status.latest.get("eval_log")
     if row is None:
-        return "none yet"
+        return "not known" if "eval_log.csv" in damage else "none yet"
     mean, std = (score(float(row[f"{name}_return"])) for name in ("mean", "std"))
     protocol = fingerprint(str(row["protocol"]))
     cut = f", {row['frame_caps']:.0f} cut by the frame cap" if row["frame_caps"] else ""

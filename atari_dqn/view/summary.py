@@ -16,7 +16,9 @@ from rich.text import Text
 from atari_dqn.formatting import count, duration, printable
 from atari_dqn.run.tailing.isolation import Unreadable
 from atari_dqn.run.tailing.status import RunStatus
+from atari_dqn.view.log_damage import log_damage
 from atari_dqn.view.names import distinct_names
+from atari_dqn.view.run_progress import run_progress
 from atari_dqn.view.scores import fitting_marked_score, fitting_score
 
 _TITLES = ("state", "age", "done", "left", "f/s", "rolling", "last eval", "best")
@@ -130,7 +132,9 @@ def _ends(parts: Sequence[str]) -> Iterator[tuple[str, ...]]:
 def _notes(runs: Runs) -> list[Text]:
     """Describe what cannot be read, with the reason, and the mark of returns that are no score."""
     faults = {
-        path: status.fault if isinstance(status, RunStatus) else status.reason
+        path: "; ".join(filter(None, (status.fault, log_damage(status))))
+        if isinstance(status, RunStatus)
+        else status.reason
         for path, status in runs.items()
     }
     names = run_names(runs)
@@ -148,7 +152,7 @@ def _line(status: RunStatus) -> Row:
     return {
         "state": Text(status.state + alert, _STYLES.get(status.state, "")),
         "age": duration(status.silent_seconds).split()[0],
-        "done": f"{status.share:.0%}",
+        "done": f"{run_progress(status).share:.0%}",
         "left": duration(left),
         "f/s": count(status.frames_per_second),
         "rolling": f"{fitting_score(float(rolling), _SCORE_COLUMNS)}{mark}",

@@ -15,7 +15,7 @@ from atari_dqn.run.sweep.status import FAILED, MemberStatus, SweepStatus
 from atari_dqn.view.suspendable_live import SuspendableLive
 from atari_dqn.view.sweep_text import ORDER, failure_text, table_lines, totals_line
 from atari_dqn.view.terminal import suits_live_view
-from atari_dqn.view.wrapping import MOST_REPORTS, report_lines, wrapped_lines
+from atari_dqn.view.wrapping import MOST_REPORTS, lines_for, report_lines, wrapped_lines
 
 _LIVE_SECONDS, _PLAIN_SECONDS = 2.0, 5.0
 _TOTALS_SECONDS = 60.0
@@ -144,7 +144,8 @@ class PlainSweepView:
                 self._write(_change(each))
 
     def _write(self, text: str) -> None:
-        self._stream.write(printable_lines(text) + "\n")
+        for line in lines_for(self._stream, [printable_lines(text)]):
+            self._stream.write(line + "\n")
         self._stream.flush()
 
 

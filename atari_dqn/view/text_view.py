@@ -12,7 +12,7 @@ from rich.text import Text
 from atari_dqn.formatting import printable_lines
 from atari_dqn.view.suspendable_live import SuspendableLive
 from atari_dqn.view.terminal import suits_live_view
-from atari_dqn.view.wrapping import MOST_REPORTS, report_lines
+from atari_dqn.view.wrapping import MOST_REPORTS, lines_for, report_lines
 
 _PERIOD_SECONDS = 2.0
 Screen = Callable[[int, int], Sequence[str]]
@@ -90,7 +90,8 @@ class PlainTextView:
 
     def report(self, sentence: str) -> None:
         """Write a sentence."""
-        self._stream.write(printable_lines(sentence) + "\n")
+        for line in lines_for(self._stream, [printable_lines(sentence)]):
+            self._stream.write(line + "\n")
         self._stream.flush()
 
     def show(self) -> None:

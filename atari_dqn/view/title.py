@@ -9,7 +9,7 @@ from rich.control import Control
 from rich.segment import ControlType
 
 from atari_dqn.formatting import duration, printable
-from atari_dqn.telemetry.events import ENDINGS, Event, Notice
+from atari_dqn.telemetry.events import ENDINGS, Event, Notice, Row
 from atari_dqn.view.periods import Periods, RemainingTime
 from atari_dqn.view.terminal import is_in_foreground, is_on_terminal
 
@@ -44,7 +44,12 @@ class TitleView:
             self._remaining.add(record)
             seconds = self._remaining.seconds()
             left = "" if seconds is None else f" {duration(seconds)}"
-            self._title = f"{record['env_frames'] / self._total_frames:.0%}{left} {self._name}"
+            self._title = f"{self._share(record['env_frames'])}{left} {self._name}"
+        elif isinstance(event, Row) and event.table == "eval_log" and event.values["eval_type"] == "final":
+            self._title = f"{self._share(float(event.values['env_frames']))} {self._name}"
+
+    def _share(self, frames: float) -> str:
+        return f"{min(1.0, frames / self._total_frames):.0%}"
 
     def close(self) -> None:
         """Leave the title, which shows how the run ended."""

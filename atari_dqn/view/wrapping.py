@@ -22,22 +22,22 @@ _HELD = "\0"
 
 def wrapped_lines(text: str, columns: int) -> list[str]:
     """Break a text at words, and words longer than a line anywhere, after escaping control characters."""
-    return _broken(printable_lines(text), columns, break_long_words=True)
+    return _broken(printable_lines(text), columns, _INDENT, break_long_words=True)
 
 
-def lines_at_words(text: str, columns: int) -> list[str]:
+def lines_at_words(text: str, columns: int, *, indent: str = _INDENT) -> list[str]:
     """Break a text at words alone, after escaping control characters.
 
     A longer word, such as a path, and a command in backquotes stay whole, so that they can be copied: the
-    terminal breaks them.
+    terminal breaks them. `indent` is in front of each line but the first.
     """
     held = _COMMAND.sub(lambda command: command[0].replace(" ", _HELD), printable_lines(text))
-    return [line.replace(_HELD, " ") for line in _broken(held, columns, break_long_words=False)]
+    return [line.replace(_HELD, " ") for line in _broken(held, columns, indent, break_long_words=False)]
 
 
-def _broken(text: str, columns: int, *, break_long_words: bool) -> list[str]:
+def _broken(text: str, columns: int, indent: str, *, break_long_words: bool) -> list[str]:
     wrap = partial(
-        textwrap.wrap, subsequent_indent=_INDENT, break_on_hyphens=False, break_long_words=break_long_words
+        textwrap.wrap, subsequent_indent=indent, break_on_hyphens=False, break_long_words=break_long_words
     )
     return [part for line in text.split("\n") for part in wrap(line, columns) or [""]]
 
@@ -50,11 +50,11 @@ def terminal_columns(stream: TextIO | None) -> int:
         return 0
 
 
-def lines_for(stream: TextIO | None, lines: Iterable[str]) -> Iterator[str]:
+def lines_for(stream: TextIO | None, lines: Iterable[str], *, indent: str = _INDENT) -> Iterator[str]:
     """Break lines at words at the width of the terminal that a stream writes to; none without a terminal."""
     columns = terminal_columns(stream)
     for line in lines:
-        yield from lines_at_words(line, columns) if columns else [line]
+        yield from lines_at_words(line, columns, indent=indent) if columns else [line]
 
 
 def report_lines(reports: Sequence[str], columns: int) -> list[str]:

@@ -66,7 +66,9 @@ def test_run_without_the_header_of_a_table_is_not_exported(
     table.unlink()
     if content is not None:
         table.write_text(content)
-    with pytest.raises(DamagedError, match=r"eval_log\.csv: missing or without a header, and an archive needs"):
+    with pytest.raises(
+        DamagedError, match=r"eval_log\.csv: missing or without a header, and an archive needs"
+    ):
         export(load_frozen(copy, CPU), tmp_path / "agent.dqn")
 
 
@@ -240,7 +242,7 @@ def test_a_damaged_part_of_an_imported_archive_is_refused(imported: Path, tmp_pa
     unpack_archive(read_archive(imported), folder)
     part = folder / name
     part.write_bytes(part.read_bytes()[:-1] + b"?")
-    with pytest.raises(DamagedError, match=rf"{re.escape(name)}: its SHA-256 is"):
+    with pytest.raises(DamagedError, match=rf"{re.escape(name)}: its SHA-256 is.*; unpack the archive again"):
         load_frozen(folder, CPU)
 
 
@@ -293,6 +295,12 @@ def test_an_archive_without_weights_is_refused(archive: Path, tmp_path: Path):
     write_archive(tmp_path / "other.dqn", whole.agent, parts)
     with pytest.raises(DamagedError, match=r"weights\.safetensors: missing"):
         read_archive(tmp_path / "other.dqn")
+
+
+def test_a_cut_archive_is_to_be_copied_again(archive: Path, tmp_path: Path):
+    (tmp_path / "cut.dqn").write_bytes(archive.read_bytes()[:-9])
+    with pytest.raises(DamagedError, match=r"; copy or download it again, or export it with this version"):
+        read_archive(tmp_path / "cut.dqn")
 
 
 def test_training_does_not_continue_from_an_imported_archive(imported: Path):

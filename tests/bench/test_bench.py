@@ -48,6 +48,11 @@ def test_text_fits_a_terminal_of_80_columns(result: Bench) -> None:
     assert max(len(line) for line in bench_text(result).splitlines()) <= 80
 
 
+def test_text_has_the_whole_reason_for_what_computes_a_part(result: Bench) -> None:
+    words = " ".join(bench_text(result).split())
+    assert [reason for reason in result.acceleration if reason not in words] == []
+
+
 def test_data_is_json_and_names_hardware_and_versions(result: Bench) -> None:
     data = json.loads(json.dumps(bench_data(result)))
     assert data["versions"]["torch"] == torch.__version__

@@ -18,7 +18,7 @@ from atari_dqn.files.atomic import sha256_of_file
 from atari_dqn.run.checkpoint import stages
 from atari_dqn.run.checkpoint.manifest import sealed, verify
 from atari_dqn.run.checkpoint.reconcile import checkpoint_directories, reconcile
-from atari_dqn.run.checkpoint.rewind import later_checkpoints, named_checkpoint, rewind
+from atari_dqn.run.checkpoint.rewind import later_agents, named_checkpoint, rewind
 from atari_dqn.run.checkpoint.stages import restore_replaced
 from atari_dqn.run.checkpoint.state_files import read_agent
 from atari_dqn.run.checkpoint.state_tree import tree_digest
@@ -124,7 +124,7 @@ def test_catalog_lost_with_a_checkpoint_after_a_billion_steps_names_it(store: Ch
 def test_going_back_removes_a_checkpoint_after_a_billion_steps(store: CheckpointStore) -> None:
     save(store, 900_000_000, 9.0)
     save(store, 1_000_000_000)
-    assert [path.name for path in later_checkpoints(store, 900_000_000)] == ["step_1000000000"]
+    assert later_agents(store.folder, 900_000_000) == ["step_1000000000"]
 
 
 def test_checkpoint_that_the_catalog_could_not_list_goes_with_the_next_one(

@@ -84,6 +84,24 @@ def test_a_run_in_a_pipe_is_shown_with_the_age_of_its_files(watched: Watched, fi
     assert "1,200 frames (finished, written " in watched(finished).out.splitlines()[0]
 
 
+def test_a_damaged_table_is_named_with_what_to_do(watched: Watched, finished: Path, tmp_path: Path) -> None:
+    path = Path(shutil.copytree(finished, tmp_path / "run", symlinks=True))
+    (path / "eval_log.csv").unlink()
+    line = watched(path).out.splitlines()[-1]
+    assert line.startswith("  1.2k  damaged log: eval_log.csv: missing; restore it, or `dqn resume ")
+
+
+@pytest.mark.parametrize("options", [("--once",), ()])
+def test_an_error_of_a_damaged_header_says_what_to_do(
+    watched: Watched, finished: Path, tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    path = Path(shutil.copytree(finished, tmp_path / "run", symlinks=True))
+    (path / "eval_log.csv").write_text("step\n")
+    done = watched(path, *options)
+    assert done.code == 4
+    assert "--set-aside-damaged-logs` moves it to set_aside/" in done.err
+
+
 def test_no_run_at_all_is_the_users_mistake(watched: Watched, tmp_path: Path) -> None:
     done = watched(tmp_path)
     assert done.code == 2

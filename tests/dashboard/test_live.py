@@ -82,3 +82,15 @@ def test_an_import_is_no_run_in_progress(tmp_path: Path) -> None:
     (make_run(tmp_path / "imported", [12.0]) / "archive.json").touch()
     make_run(tmp_path / "run", [12.0])
     assert [run.name for run in in_progress(Library(tmp_path).runs())] == ["run"]
+
+
+def test_an_import_that_was_trained_beyond_its_spec_says_both_numbers(tmp_path: Path) -> None:
+    from atari_dqn.dashboard.pages.live import progress_text
+    from atari_dqn.dashboard.pages.overview import row_of
+
+    overrides = ["training.total_frames=500_000"]
+    (make_run(tmp_path / "imported", [12.0, 3.0], overrides=overrides) / "archive.json").touch()
+    (run,) = Library(tmp_path).runs()
+    assert run.status is not None
+    assert progress_text(run.status) == "1,000,000 frames (500,000 by its spec), 0 frames/s"
+    assert row_of(run)["frames"] == "1M of 1M"

@@ -4,6 +4,7 @@ import json
 import shutil
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -317,12 +318,62 @@ def test_checkpoint_without_its_manifest_is_damaged(mine: Path) -> None:
         check_run(RunDirectory.open(mine))
 
 
-def test_older_checkpoint_is_not_evaluated_in_place_of_a_missing_one(tmp_path: Path) -> None:
-    run(tmp_path / "run", "training.total_frames=800", "checkpoint.keep_last=2")
-    newest = (tmp_path / "run/checkpoints/latest").resolve()
-    shutil.rmtree(newest)
-    with pytest.raises(DamagedError, match=rf"{newest.name}/manifest\.json: missing"):
-        load_frozen(tmp_path / "run", CPU)
+@pytest.fixture
+def with_two(tiny_run: Callable[..., Path], tmp_path: Path) -> Path:
+    """A copy of a run with the checkpoints of steps 150 and 200."""
+    made = tiny_run("training.total_frames=800", "checkpoint.keep_last=2")
+    return Path(shutil.copytree(made, tmp_path / "two", symlinks=True))
+
+
+def test_older_checkpoint_is_not_evaluated_in_place_of_a_missing_one(with_two: Path) -> None:
+    shutil.rmtree(with_two / "checkpoints/step_000000200")
+    with pytest.raises(DamagedError, match=r"step_000000200/manifest\.json: missing"):
+        load_frozen(with_two, CPU)
+
+
+@pytest.mark.parametrize("place", [".", "checkpoints/step_000000200", "checkpoints/latest"])
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [("manifest.json", "missing"), ("agent.pt", "differs from manifest.json; the file is damaged")],
+)
+def test_whole_checkpoint_is_named_in_place_of_a_damaged_one(
+    with_two: Path, name: str, problem: str, place: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    damaged = with_two / "checkpoints/step_000000200" / name
+    damaged.unlink() if problem == "missing" else damaged.write_bytes(b"")
+    for command in ("eval", "export"):
+        assert dqn(command, str(with_two / place)) == 4
+        assert capsys.readouterr().err == (
+            f"error: {damaged}: {problem}\nrestore it, or name the newest checkpoint with a whole agent: "
+            f"{with_two}/checkpoints/step_000000150\n"
+        )
+
+
+def test_run_without_a_whole_checkpoint_is_to_be_restored(with_two: Path) -> None:
+    for agent in with_two.glob("checkpoints/step_*/agent.pt"):
+        agent.write_bytes(b"")
+    with pytest.raises(DamagedError, match=r"\nrestore it: no checkpoint of this run has a whole agent$"):
+        load_frozen(with_two, CPU)
+
+
+@pytest.mark.parametrize("name", ["agent.pt", "manifest.json"])
+@pytest.mark.parametrize("place", [".", "checkpoints/latest"])
+def test_damaged_file_has_a_relative_path_if_that_of_the_agent_is(
+    with_two: Path, name: str, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (with_two / "checkpoints/step_000000200" / name).unlink()
+    monkeypatch.chdir(with_two.parent)
+    with pytest.raises(DamagedError) as refusal:
+        load_frozen(Path("two") / place, CPU)
+    assert str(refusal.value).splitlines()[0] == f"two/checkpoints/step_000000200/{name}: missing"
+
+
+def test_archive_that_does_not_exist_is_not_sought_as_a_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert dqn("eval", "re.dqn") == 2
+    assert capsys.readouterr().err == "error: re.dqn: not found; expected an archive by `dqn export`\n"
 
 
 def test_weights_that_are_not_finite_are_not_evaluated(mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:

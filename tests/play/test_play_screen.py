@@ -11,6 +11,7 @@ import numpy as np
 import pyte
 import pytest
 
+from atari_dqn.errors import UserError
 from atari_dqn.play.half_blocks import LEAST_COLUMNS
 from atari_dqn.play.keyboard import HELP
 from atari_dqn.play.terminal import Terminal
@@ -37,7 +38,7 @@ def displayed(sizes: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch) -> 
     with open(theirs, "r+b", buffering=0) as file, open(theirs, "w", closefd=False) as output:  # noqa: PTH123
         for name, stream in (("stdin", file), ("stdout", output), ("__stdout__", output)):
             monkeypatch.setattr(sys, name, stream)
-        for variable in ("COLUMNS", "LINES"):
+        for variable in ("COLUMNS", "LINES", "TERM"):
             monkeypatch.delenv(variable, raising=False)
         resize(ours, *sizes[0])
         terminal = Terminal()
@@ -77,6 +78,16 @@ def test_a_terminal_that_is_made_too_small_asks_for_more(
     size: tuple[int, int], asked: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "\n".join(displayed([(80, 24), size], monkeypatch)).strip() == asked
+
+
+def test_a_terminal_that_cannot_move_its_cursor_is_refused_with_what_to_do(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TERM", "dumb")
+    for stream in (sys.stdin, sys.stdout):
+        monkeypatch.setattr(stream, "isatty", lambda: True)
+    with pytest.raises(UserError, match=r"found TERM=dumb; .* xterm-256color; `--window` plays in a window"):
+        Terminal()
 
 
 def test_the_narrowest_terminal_says_how_to_quit() -> None:

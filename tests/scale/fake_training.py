@@ -42,6 +42,7 @@ if step.startswith("-"):
     os.kill(os.getpid(), -int(step))
 if step == "0":
     (run / "summary.json").write_text("{}")
+    (run / "spec.toml").touch()
 else:
     sys.stderr.write(f"some output\nerror: the reason of {step}\n")
 sys.exit(int(step))

@@ -136,6 +136,7 @@ def test_a_run_that_failed_and_that_a_user_has_finished_by_hand_has_not_failed(o
     (opened.folder.path / f"{name(2)}.plan").write_text("3 0")
     scheduler(opened).run(opened.record.members)
     (opened.folder.path / name(2) / "summary.json").write_text("{}")
+    (opened.folder.path / name(2) / "spec.toml").touch()
     result = scheduler(opened).run(opened.record.members)
     assert (len(result.finished), result.failed) == (4, {})
 
@@ -174,6 +175,7 @@ def test_a_run_that_can_never_fit_ends_the_command(opened: OpenedSweep):
 def test_what_has_finished_is_known_also_if_a_run_does_not_fit(opened: OpenedSweep):
     (opened.folder.path / name(4)).mkdir()
     (opened.folder.path / name(4) / "summary.json").touch()
+    (opened.folder.path / name(4) / "spec.toml").touch()
     result = scheduler(opened, cores=[]).run(opened.record.members)
     assert result.finished == (name(4),)
     assert isinstance(result.error, UserError)
@@ -230,6 +232,22 @@ def test_a_read_that_fails_ends_the_command_after_what_runs_was_saved(opened: Op
     assert str(result.error) == "record.json: stale file handle"
     assert (opened.folder.path / name(1) / "stopped").exists()
     assert list(opened.folder.leases.path.iterdir()) == []
+
+
+def test_a_second_signal_ends_the_command_without_waiting_for_what_runs(opened: OpenedSweep):
+    (opened.folder.path / f"{name(1)}.plan").write_text("wait")
+
+    def show(names: Collection[str]) -> None:
+        if (opened.folder.path / name(1) / "waiting").exists():
+            raise KeyboardInterrupt
+
+    started = scheduler(opened, jobs=1, show=show)
+    with pytest.raises(KeyboardInterrupt):
+        started.run(opened.record.members)
+    assert list(started.workers.running) == [name(1)]
+    while started.workers.running:
+        started.workers.stop(started.workers.running)
+        started.workers.ended()
 
 
 def test_a_run_that_finishes_while_the_others_are_stopped_after_an_error_has_finished(opened: OpenedSweep):

@@ -17,7 +17,7 @@ import pytest
 
 from atari_dqn.run.leases.lease import HeldLease
 from atari_dqn.run.leases.owner import Owner, start_time
-from atari_dqn.run.lock import LOCK
+from atari_dqn.run.lock import LOCK, RunLockedError
 from atari_dqn.run.sweep.failures import Failure, read_failures, write_failure_record
 from atari_dqn.run.sweep.folder import SweepFolder
 from atari_dqn.run.sweep.record import Member
@@ -205,6 +205,7 @@ def test_a_member_that_failed_and_that_a_user_has_finished_by_hand_is_finished(
     plan(folder, member, "3")
     runner.run(member, PLACE)
     folder.run(member.name).summary.write_text("{}")
+    folder.run(member.name).spec.touch()
     assert runner.run(member, PLACE) == Outcome(kind="finished")
 
 
@@ -234,12 +235,19 @@ def test_a_member_that_a_user_resumes_by_hand_is_left_to_them(
     assert calls(folder, member) == []
 
 
-def test_a_member_that_a_user_resumes_just_before_its_training_has_not_failed(
-    runner: Runner, folder: SweepFolder, member: Member, monkeypatch: pytest.MonkeyPatch
+def test_a_member_that_is_read_by_hand_is_left_alone(runner: Runner, folder: SweepFolder, member: Member):
+    run = folder.run(member.name)
+    run.path.mkdir()
+    (run.path / LOCK).touch()
+    with run.locked_for_reading():
+        assert runner.run(member, PLACE) == Outcome(kind="held")
+    assert calls(folder, member) == []
+
+
+def test_a_member_whose_training_finds_it_locked_has_not_failed(
+    runner: Runner, folder: SweepFolder, member: Member
 ):
-    is_locked = iter([False, True])  # before the training, and after it was refused
-    monkeypatch.setattr(Runner, "_is_locked", lambda *_: next(is_locked))
-    plan(folder, member, "2")
+    plan(folder, member, str(RunLockedError.exit_code))
     assert runner.run(member, PLACE) == Outcome(kind="held")
     assert read_failures(folder.failures) == {}
 

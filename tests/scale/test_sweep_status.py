@@ -50,6 +50,7 @@ def status(opened: OpenedSweep) -> SweepStatus:
     one, two, three, four, five, _ = (member.name for member in opened.record.members)
     write_logs(folder.path / one, frames=4_000, rate=100.0, score=5.0)
     (folder.path / one / "summary.json").write_text("{}")
+    (folder.path / one / "spec.toml").touch()
     write_logs(folder.path / two, frames=1_000, rate=300.0, score=2.5)
     assert folder.leases.take(two, replace(Owner.current(), host="host é")) is not None
     write_logs(folder.path / three, frames=2_000, rate=50.0, score=0.0)
@@ -157,6 +158,15 @@ def test_the_planned_time_of_several_at_once_is_that_of_whole_runs(opened: Opene
     assert any("1m 00s with 3 at once" in line for line in plan_lines(replace(plan, at_once=3), 110))
 
 
+def test_a_finished_run_without_its_spec_is_not_finished(status: SweepStatus):
+    finished = next(each for each in status.members if each.state == "finished")
+    (status.folder.path / finished.member.name / "spec.toml").unlink()
+    again = SweepStatus(status.folder.path)
+    again.refresh()
+    assert named(again)[finished.member.seed].state == "stopped"
+    assert not status.folder.has_finished(finished.member.name)
+
+
 def test_more_threads_than_cores_are_refused_by_the_plan_while_runs_are_left(
     opened: OpenedSweep, status: SweepStatus
 ):
@@ -167,6 +177,7 @@ def test_more_threads_than_cores_are_refused_by_the_plan_while_runs_are_left(
     for member in record.members:
         (status.folder.path / member.name).mkdir(exist_ok=True)
         (status.folder.path / member.name / "summary.json").write_text("{}")
+        (status.folder.path / member.name / "spec.toml").touch()
     status.refresh()
     plan = make_sweep_plan(record, hardware=hardware, devices=["cpu"], status=status, rates={})
     assert plan.left == []

@@ -27,11 +27,35 @@ BAD_FILES = {
         "did you mean `total_frames = 2_400_000 # short`?",
     ),
     "number with commas": (b"seed = 50,000\n", "did you mean `seed = 50_000`?"),
-    "key twice": (
-        b"seed = 1\nseed = 2\n",
-        "expected `KEY = VALUE` or `[SECTION]`, each key and section once",
+    "no quotes": (
+        b'track = "A"\ngame = pong # the first\n',
+        "line 2 is not TOML: found `game = pong # the first`, expected text in quotes; "
+        'did you mean `game = "pong" # the first`?',
     ),
-    "section twice": (b"[env]\n[env]\n", "line 2 is not TOML: found `[env]`, expected"),
+    "one quote": (b'game = "pong\n', 'expected text in quotes; did you mean `game = "pong"`?'),
+    "key twice": (
+        b"seed = 1\n[replay]\n# seed = 5\nprefill_steps = 3000\nseed = 2\n[env]\nprefill_steps = 1\n"
+        b"[replay.more]\nseed = [1,\n2]\nseed = 4\n",
+        "line 11 repeats `replay.more.seed` of line 9; expected each key once: remove one of the two",
+    ),
+    "key twice, the second of several lines": (
+        b"seeds = 6_000\n\nseeds = [1,\n2]\n",
+        "line 3 repeats `seeds` of line 1; expected each key once: remove one of the two",
+    ),
+    "section twice": (
+        b"[env]\nx = 1\n[replay]\n[env] # again\n",
+        "line 4 repeats [env] of line 1; expected each section once: join the two",
+    ),
+    "section after a dotted key of it": (b"env.x = 1\n[env]\n", "line 2 repeats [env] of line 1; expected"),
+    "key twice, once in quotes": (
+        b'seed = 1\n"seed" = 2\n',
+        'line 2 repeats `"seed"` of an earlier line; expected',
+    ),
+    "open bracket": (
+        b"seeds = [1,\n2\nname = 3\n",
+        "line 3 is not TOML: found `name = 3` before the end of the value above it; "
+        "expected a bracket or quotes that close it",
+    ),
     "endless number": (b"seed = " + b"9" * 5000, "thousands of digits"),
     "too deep": (b"seed = " + b"[" * 10_000, "nested too deeply"),
     "too large": (b"#" * 1_000_001, "is larger than 1,000,000 bytes"),

@@ -69,15 +69,60 @@ def test_unknown_checkpoint_is_refused_with_those_that_are_there(copied: Path) -
         resume(copied, checkpoint="step_7")
 
 
-def test_damaged_checkpoint_is_named_and_the_newest_whole_one_offered(copied: Path, whole: Path) -> None:
-    (copied / "checkpoints/step_000000200/state.json").write_text("{}")
+def remedy_of(path: Path) -> str:
+    """Return the remedy in the refusal to resume a run."""
     with pytest.raises(DamagedError) as refusal:
-        resume(copied, total_frames=1_200)
-    assert "step_000000200/state.json" in str(refusal.value)
-    command = str(refusal.value).split("`")[1]
-    assert command == f"dqn resume {copied} --checkpoint step_000000150"
-    resume(copied, checkpoint="step_000000150")  # what is damaged may go
+        resume(path, total_frames=1_200)
+    assert "step_000000200" in str(refusal.value).splitlines()[0]
+    return str(refusal.value).partition("\n")[2]
+
+
+def test_damaged_checkpoint_is_named_and_the_newest_whole_one_offered(copied: Path, whole: Path) -> None:
+    (copied / "checkpoints/step_000000200/agent.pt").write_bytes(b"")
+    command = f"dqn resume {copied} --checkpoint step_000000150"
+    assert remedy_of(copied) == f"the newest intact checkpoint: `{command}`"
+    resume(copied, checkpoint="step_000000150")  # a damaged agent may go
     assert tables(copied) == tables(whole)
+
+
+def lose_replay(checkpoint: Path) -> None:
+    shutil.rmtree(checkpoint / "replay")
+
+
+def damage_state(checkpoint: Path) -> None:
+    (checkpoint / "state.json").write_text("{}")
+
+
+def damage_manifest(checkpoint: Path) -> None:
+    (checkpoint / "manifest.json").write_text("{}")
+
+
+def lose_manifest(checkpoint: Path) -> None:
+    (checkpoint / "manifest.json").unlink()
+
+
+@pytest.mark.parametrize("damage", [lose_replay, damage_state, damage_manifest, lose_manifest])
+def test_going_back_to_an_intact_checkpoint_deletes_no_later_agent_unasked(
+    copied: Path, whole: Path, damage: Callable[[Path], None]
+) -> None:
+    damage(copied / "checkpoints/step_000000200")
+    command = f"dqn resume {copied} --checkpoint step_000000150 --discard-later"
+    assert remedy_of(copied) == (
+        f"restore it; or `{command}` goes back to the newest intact checkpoint and deletes "
+        "step_000000200: copy the run first to keep its agent"
+    )
+    with pytest.raises(UserError, match=r"step_000000200 would be lost.*--discard-later"):
+        resume(copied, checkpoint="step_000000150")
+    assert (copied / "checkpoints/step_000000200/agent.pt").exists()
+    assert tables(copied) == tables(whole)
+
+
+@pytest.mark.slow
+def test_remedy_that_deletes_a_later_agent_repeats_the_run(copied: Path, whole: Path) -> None:
+    lose_replay(copied / "checkpoints/step_000000200")
+    resume(copied, checkpoint="step_000000150", discard_later=True)
+    assert tables(copied) == tables(whole)
+    assert kept(copied) == [150, 200]
 
 
 @pytest.mark.slow

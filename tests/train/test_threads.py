@@ -10,9 +10,12 @@ from tiny import CPU
 
 from atari_dqn.errors import UserError
 from atari_dqn.evaluation.frozen_agent import load_frozen
+from atari_dqn.run.checkpoint.manifest import read_manifest, replace_bookkeeping
+from atari_dqn.run.checkpoint.reconcile import checkpoint_directories
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.threads import check_threads, steps_with_the_same_threads, threads_at
 from atari_dqn.train import launch
+from atari_dqn.train.session import Session
 from atari_dqn.verify import proof
 from atari_dqn.verify.repetition import repeat_from
 
@@ -89,6 +92,39 @@ def test_change_is_kept_by_a_run_that_dies_before_it_saves_anything(
     assert torch.get_num_threads() == 2
 
 
+def resume_without_event_log(path: Path) -> list[str]:
+    """Extend a run of one thread with two, lose the event log, go on, and return why it may be inexact."""
+    resume(path, total_frames=1_000, threads=2)
+    (path / "events.jsonl").unlink()
+    torch.set_num_threads(1)
+    resume(path, total_frames=1_200, set_aside_logs=True)
+    return [event["message"] for event in events(path, "inexact") if "threads" in event["message"]]
+
+
+def test_run_without_its_event_log_goes_on_with_the_threads_of_its_checkpoint(copied: Path) -> None:
+    assert resume_without_event_log(copied) == []
+    assert torch.get_num_threads() == 2
+
+
+def test_run_whose_threads_are_recorded_nowhere_is_marked_inexact(
+    copied: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state_dict = Session.state_dict
+
+    def of_an_earlier_version(session: Session) -> dict[str, object]:
+        return {key: value for key, value in state_dict(session).items() if key != "torch_threads"}
+
+    monkeypatch.setattr(Session, "state_dict", of_an_earlier_version)
+    for checkpoint in checkpoint_directories(copied / "checkpoints"):
+        bookkeeping = read_manifest(checkpoint)["bookkeeping"]
+        del bookkeeping["torch_threads"]
+        replace_bookkeeping(checkpoint, bookkeeping)
+    assert resume_without_event_log(copied) == [
+        "the run may differ from an uninterrupted one: "
+        "1 of torch's threads; events.jsonl, which was damaged, may have recorded another number"
+    ]
+
+
 def log(path: Path, *resumes: tuple[int, int]) -> RunDirectory:
     """Return a run that started with two threads and was resumed at these steps with these numbers."""
     path.mkdir()
@@ -119,6 +155,12 @@ def test_threads_at_a_step_are_those_of_the_last_resume_before_it(
 ) -> None:
     found = log(tmp_path / "run", *resumes)
     assert [threads_at(found, step) for step in (0, 100, 200)] == [at_0, at_100, at_200]
+
+
+def test_threads_of_a_checkpoint_count_until_the_first_resume_in_the_log(tmp_path: Path) -> None:
+    found = log(tmp_path / "run", (100, 1))  # begun anew at this step
+    assert [threads_at(found, step, saved=4) for step in (50, 100)] == [4, 1]
+    assert steps_with_the_same_threads(found, 50, saved=1) == float("inf")
 
 
 def test_step_until_which_threads_stay_is_where_their_number_changes(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import math
 import random
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from tuning import TINY, FakeWorkers, KilledError, begun, command, trials_of
 
 from atari_dqn.errors import UserError
+from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.leases.owner import Owner
 from atari_dqn.run.sweep.failures import Failure, write_failure_record
 from atari_dqn.run.sweep.record import Member
@@ -17,8 +19,13 @@ from atari_dqn.scale.tuning.folder import TuneFolder
 from atari_dqn.scale.tuning.ranking import read_standing
 from atari_dqn.scale.tuning.space import Dimension
 from atari_dqn.scale.tuning.study import TrialLog
+from atari_dqn.scale.tuning.trials import trial_values
 from atari_dqn.scale.tuning.tune import Budget
 from atari_dqn.scale.tuning.tuner import MOST_REPEATED
+from atari_dqn.spec.digest import spec_digest
+from atari_dqn.spec.keys import build
+from atari_dqn.spec.loader import ResolvedSpec
+from atari_dqn.spec.render import resolved_toml
 
 SPACE = (
     f'spec = "{TINY}"\nseeds = 2\n[space]\noptimizer.learning_rate = {{ log = [1e-5, 1e-1] }}\n'
@@ -101,9 +108,28 @@ def test_a_trial_that_was_begun_and_not_ended_is_finished_from_its_runs(tmp_path
     assert trial.state == "running"
     for name in ("trial0000_catch_seed1", "trial0000_catch_seed2"):
         (folder.runs.path / name / "summary.json").write_text("{}")
+        (folder.runs.path / name / "spec.toml").touch()
     _, workers = command(record, folder, planted)
     assert workers.begun == []
     assert [each.state for each in trials_of(record, folder)] == ["complete"]
+
+
+def test_the_scores_of_another_run_under_the_name_of_a_trials_run_do_not_count(tmp_path: Path):
+    record, folder = begun(tmp_path, SPACE.replace("trials = 30", "trials = 1"))
+    command(record, folder, planted, kill_at=3)
+    (trial,) = trials_of(record, folder)
+    name, values = "trial0000_catch_seed1", trial_values(record, trial.settings)
+    other = ResolvedSpec(spec=build({**values, "seed": 2}), name="other", deviations=())
+    made = RunDirectory.create(tmp_path / "other", resolved_toml(other), spec_digest(other.spec), {})
+    shutil.copytree(made.path, folder.runs.path / name, dirs_exist_ok=True)
+    for run in folder.runs.path.glob("trial*"):
+        (run / "summary.json").write_text("{}")
+        (run / "spec.toml").touch()
+    refusal = Failure(kind="invalid", reason="holds another run", exit_code=2)
+    result, workers = command(record, folder, planted, trial0000_catch_seed1=refusal)
+    assert workers.begun == [name]
+    assert result is not None
+    assert result.failure == (name, refusal)
 
 
 def test_trial_that_was_begun_by_a_command_that_failed_goes_on(

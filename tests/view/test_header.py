@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from atari_dqn.clock import Clock
-from atari_dqn.telemetry.events import Notice, Progress, TrainingStarted
+from atari_dqn.telemetry.events import Notice, Progress, Row, TrainingStarted
 from atari_dqn.view.header import Header
 from atari_dqn.view.periods import Periods, Speed
 
@@ -115,6 +115,20 @@ def test_frames_of_a_run_followed_from_its_files_are_those_of_its_last_notice(ti
     header = Header(title="pong", total_frames=60_000, now=time, state_text=lambda: "interrupted")
     header.handle(Notice(kind="interrupted", step=8_266, env_frames=33_064, message="by SIGINT"))
     assert "33.1k/60k  55.1%" in drawn(header)
+
+
+def test_frames_of_a_run_followed_from_its_files_are_those_of_its_last_evaluation(
+    time: Time, row: Callable[..., Row]
+) -> None:
+    header = Header(title="pong", total_frames=30_000, now=time, state_text=lambda: "imported")
+    header.handle(row("eval_log", env_frames=29_512))
+    assert "29.5k/30k  98.4%" in drawn(header)
+
+
+def test_a_run_that_ends_after_its_budget_is_100_percent(time: Time) -> None:
+    header = Header(title="pong", total_frames=30_000, now=time, state_text=lambda: "finished")
+    header.handle(Notice(kind="finished", step=7_506, env_frames=30_024, message=""))
+    assert "30k/30k 100.0%" in drawn(header)
 
 
 def test_speed_is_of_the_latest_seconds(time: Time) -> None:

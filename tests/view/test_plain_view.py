@@ -1,6 +1,12 @@
+import fcntl
 import io
 import math
+import os
+import pty
+import struct
+import termios
 from collections.abc import Callable
+from contextlib import suppress
 
 import pytest
 
@@ -24,6 +30,22 @@ def lines_after(*events: Event) -> list[str]:
     return stream.getvalue().splitlines()[1:]
 
 
+def displayed(*events: Event, columns: int) -> list[str]:
+    """Return the lines after the first that are written to a terminal of some width."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(ours, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    with open(theirs, "w") as stream:  # noqa: PTH123
+        view = view_on(stream)
+        for event in events:
+            view.handle(event)
+    text = b""
+    with suppress(OSError):  # at the end of what was written
+        while piece := os.read(ours, 65_536):
+            text += piece
+    os.close(ours)
+    return text.decode().splitlines()[1:]
+
+
 def test_first_line_names_the_run_and_its_budget() -> None:
     stream = io.StringIO()
     view_on(stream)
@@ -35,7 +57,7 @@ def test_period_is_one_line_with_its_figures(period: MakePeriod) -> None:
         312_500, elapsed_seconds=900.0, rolling_return=-20.25, loss=0.0123, mean_q=0.5, grad_norm=12.345
     )
     assert lines_after(*rows) == [
-        " 1.25M   2.5%  return    -20.2  loss   0.012  Q   0.500  grad   12.35    1,012 f/s        - left"
+        " 1.25M   2.5% return -20.2 loss 0.012 Q  0.500 grad 12.35 1,012 f/s       - left"
     ]
 
 
@@ -46,16 +68,32 @@ def test_time_left_follows_from_the_rate(period: MakePeriod) -> None:
 
 def test_values_before_learning_are_dashes(period: MakePeriod) -> None:
     rows = period(1000, elapsed_seconds=1.0, loss=math.nan, mean_q=math.nan, grad_norm=math.nan)
-    assert "loss       -  Q       -  grad       -" in lines_after(*rows)[0]
+    assert "loss     - Q      - grad     - " in lines_after(*rows)[0]
 
 
 def test_period_lines_are_aligned(period: MakePeriod) -> None:
     small = period(1000, elapsed_seconds=1.0, loss=math.nan)
     large = period(
-        9_000_000, elapsed_seconds=9e5, fps=212_345.0, loss=1e-9, mean_q=-123.4, rolling_return=-20_182
+        9_000_000, elapsed_seconds=9e5, fps=9_345.0, loss=0.0124, mean_q=-1.234, rolling_return=-20.2
     )
     lines = lines_after(*small, *large)
-    assert [line.index("grad") for line in lines] == [lines[0].index("grad")] * 2
+    assert [line.index("left") for line in lines] == [lines[0].index("left")] * 2
+
+
+def test_a_period_with_long_figures_is_one_line_of_a_terminal_of_80_columns(period: MakePeriod) -> None:
+    first = period(1000, elapsed_seconds=1.0)
+    long = period(9_000_000, elapsed_seconds=9e5, fps=2_345.0, loss=5e-4, rolling_return=-20.2)
+    assert displayed(*first, *long, columns=80)[1:] == [
+        "   36M  72.0% return -20.2 loss 5.0e-04 Q 0.000 grad 0.000 2,345 f/s 4d 01h left"
+    ]
+
+
+def test_a_period_that_ends_after_the_budget_is_100_percent(period: MakePeriod) -> None:
+    stream = io.StringIO()
+    view = PlainView(title="pong", total_frames=30_000, stream=stream)
+    for row in period(7_506, elapsed_seconds=4.0):
+        view.handle(row)
+    assert stream.getvalue().splitlines()[1].startswith("   30k 100.0% return")
 
 
 def test_evaluation_is_one_line_with_its_scores(row: MakeRow) -> None:
@@ -83,10 +121,24 @@ def test_evaluation_says_how_many_games_the_cap_cut(row: MakeRow) -> None:
     assert "2 episodes, 2 cut by the frame cap" in " ".join(" ".join(lines).split())
 
 
-def test_notice_is_wrapped_at_words_within_100_columns() -> None:
-    lines = lines_after(Notice(kind="warning", step=1, env_frames=4, message="word " * 60))
-    assert max(len(line) for line in lines) <= 100
-    assert " ".join(lines).split().count("word") == 60
+LONG = Notice(kind="warning", step=1, env_frames=4, message=" ".join(["word"] * 60))
+
+
+def test_notice_without_a_terminal_is_one_line() -> None:
+    assert lines_after(LONG) == [f"     4  warning: {LONG.message}"]
+
+
+def test_notice_of_several_lines_is_one_line_without_a_terminal() -> None:
+    notice = Notice(kind="warning", step=1, env_frames=4, message="first\nsecond")
+    assert lines_after(notice) == ["     4  warning: first second"]
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_notice_is_broken_at_words_within_its_terminal(columns: int) -> None:
+    first, *lines = displayed(LONG, columns=columns)
+    assert columns - 5 < len(first) <= columns
+    assert {line[:9] for line in lines} == {f"{'':8}w"}
+    assert " ".join([first, *lines]).split().count("word") == 60
 
 
 def test_activity_is_announced_once_not_at_each_of_its_steps() -> None:
@@ -106,8 +158,8 @@ def test_long_activity_has_a_line_after_every_ten_of_its_steps() -> None:
 @pytest.mark.parametrize("table", TABLES)
 def test_every_declared_table_is_understood(row: MakeRow, table: str) -> None:
     numbers = {name: math.nan for name, value in row(table).values.items() if not isinstance(value, str)}
-    lines = lines_after(row(table), row(table, **numbers | {"step": 1, "env_frames": 4}))
-    assert all(len(line) <= 100 for line in lines)
+    lines = displayed(row(table), row(table, **numbers | {"step": 1, "env_frames": 4}), columns=80)
+    assert all(len(line) <= 80 for line in lines)
 
 
 def test_character_a_terminal_cannot_show_is_replaced() -> None:
@@ -211,4 +263,4 @@ def test_returns_of_a_mix_of_epsilon_are_no_score(period: MakePeriod) -> None:
         view.handle(row)
     _, note, line = stream.getvalue().splitlines()
     assert note.strip() == "mixed: returns of training episodes with ε 0.4 to 0.00066, no score"
-    assert "  mixed     12.0  loss" in line
+    assert " mixed  12.0 loss" in line

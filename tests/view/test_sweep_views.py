@@ -14,7 +14,7 @@ from atari_dqn.run.sweep.failures import Failure, write_failure_record
 from atari_dqn.run.sweep.status import SweepStatus
 from atari_dqn.scale.members import load_sweep
 from atari_dqn.scale.opening import open_sweep
-from atari_dqn.view import sweep_views
+from atari_dqn.view import sweep_views, wrapping
 from atari_dqn.view.sweep_text import table_lines
 from atari_dqn.view.sweep_views import LiveSweepView, PlainSweepView
 
@@ -33,7 +33,17 @@ def end(status: SweepStatus, seed: int) -> str:
     run.mkdir()
     (run / "eval_log.csv").write_text("step,mean_return,frame_caps\n1,7.5,0\n")
     (run / "summary.json").write_text("{}")
+    (run / "spec.toml").touch()
     return run.name
+
+
+def test_plain_lines_in_a_terminal_are_broken_at_its_width(
+    status: SweepStatus, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(wrapping, "terminal_columns", lambda stream: 20)
+    stream = io.StringIO()
+    PlainSweepView(status, stream).report("a sentence that is longer")
+    assert stream.getvalue().splitlines()[-2:] == ["a sentence that is", "  longer"]
 
 
 def test_plain_lines_are_of_what_changed(status: SweepStatus, monkeypatch: pytest.MonkeyPatch):

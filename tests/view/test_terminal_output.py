@@ -78,3 +78,15 @@ def test_a_batch_of_periods_changes_the_title_once(
     stream.flush()
     written = stream.buffer.getvalue().decode()  # type: ignore[attr-defined]
     assert [part.partition("\x07")[0] for part in written.split("\x1b]0;")[1:]] == ["run", "75% 16m 40s run"]
+
+
+@pytest.mark.parametrize(("frames", "shown"), [(29_512, "98% run"), (30_024, "100% run")])
+def test_a_final_evaluation_is_in_the_title(
+    monkeypatch: pytest.MonkeyPatch, row: Callable[..., Row], frames: int, shown: str
+) -> None:
+    stream = Stream(terminal=True)
+    title = TitleView(name="run", total_frames=30_000, console=Console(file=stream))
+    title.handle(row("eval_log", env_frames=frames, eval_type="final"))
+    stream.flush()
+    written = stream.buffer.getvalue().decode()  # type: ignore[attr-defined]
+    assert [part.partition("\x07")[0] for part in written.split("\x1b]0;")[1:]] == ["run", shown]

@@ -3,8 +3,10 @@
 import io
 from collections.abc import Iterator
 
+import pytest
 from rich.console import Console
 
+from atari_dqn.view import wrapping
 from atari_dqn.view.text_view import LiveTextView, PlainTextView, text_view
 
 
@@ -21,6 +23,13 @@ def test_without_a_terminal_each_change_is_a_line():
     view.close()
     assert isinstance(view, PlainTextView)
     assert stream.getvalue() == "begins\na sentence with \\x1b[2J\nends\n"
+
+
+def test_lines_of_changes_in_a_terminal_are_broken_at_its_width(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(wrapping, "terminal_columns", lambda stream: 20)
+    stream = io.StringIO()
+    PlainTextView(lambda: ["a sentence that is longer"], stream)
+    assert stream.getvalue() == "a sentence that is\n  longer\n"
 
 
 def test_in_a_terminal_the_screen_is_drawn_with_its_size_and_the_reports_below():

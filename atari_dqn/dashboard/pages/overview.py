@@ -12,6 +12,7 @@ from atari_dqn.dashboard.layout import page_layout, sort_keys, sortable_columns
 from atari_dqn.dashboard.library import Library, RunEntry, toggles_on
 from atari_dqn.formatting import count, duration, fingerprint, plural
 from atari_dqn.run.tailing.status import RunStatus
+from atari_dqn.view.run_progress import run_progress
 
 _REFRESH_SECONDS = 10.0
 _NOTHING = "–"
@@ -56,12 +57,12 @@ def row_of(run: RunEntry) -> dict[str, Any]:
 
 
 def _progress(status: RunStatus) -> dict[str, Any]:
-    alert = " ▲" if status.alerts else ""
+    alert, progress = " ▲" if status.alerts else "", run_progress(status)
     return {
         "state": status.state + alert,
-        "frames": f"{count(status.env_frames)} of {count(status.total_frames)}",
+        "frames": f"{count(progress.frames)} of {count(progress.shown_budget)}",
         "written": f"{duration(status.silent_seconds)} ago",
-        **sort_keys({"frames": status.env_frames, "written": status.silent_seconds}),
+        **sort_keys({"frames": progress.frames, "written": status.silent_seconds}),
     }
 
 

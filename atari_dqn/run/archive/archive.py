@@ -55,8 +55,13 @@ def is_imported(path: Path) -> bool:
 
 
 def read_archive(path: Path) -> Archive:
-    """Read an archive; raise `DamagedError` with the name of the first damaged part."""
-    return _read_folder(path) if path.is_dir() else _read_file(path)
+    """Read an archive; raise `DamagedError` with the name of the first damaged part, and a remedy."""
+    is_folder = path.is_dir()
+    try:
+        return _read_folder(path) if is_folder else _read_file(path)
+    except DamagedError as error:
+        remedy = "unpack the archive" if is_folder else "copy or download it"
+        raise DamagedError(f"{error}; {remedy} again, or export it with this version of atari_dqn") from error
 
 
 def write_archive(path: Path, agent: AgentRecord, parts: Mapping[str, bytes]) -> None:
@@ -133,6 +138,12 @@ def refuse_missing(path: Path) -> None:
         raise UserError(f"{path}: not found; expected an archive by `dqn export`")
     if not is_archive(path):
         raise UserError(f"{path}: is not an archive; expected a file by `dqn export`, named …{SUFFIX}")
+
+
+def refuse_missing_archive(path: Path) -> None:
+    """Raise `UserError` for the name of an archive if nothing has that name."""
+    if path.suffix == SUFFIX and not exists(path):
+        raise UserError(f"{path}: not found; expected an archive by `dqn export`")
 
 
 def refuse_imported(path: Path) -> None:

@@ -12,6 +12,7 @@ from msgspec import Meta, Struct
 
 from atari_dqn.errors import DamagedError
 from atari_dqn.files.documents import MOST_INT, Count, Number, check_types
+from atari_dqn.run.provenance import MOST_THREADS
 from atari_dqn.telemetry.events import GateState
 
 Sha256 = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
@@ -89,6 +90,7 @@ class Bookkeeping(Struct):
     files: dict[str, FileRecord] = {}
     recent_batch: _RecentBatch | None = None
     inspected: list[Count] = []
+    torch_threads: Annotated[int, Meta(ge=1, le=MOST_THREADS)] | None = None
 
 
 def check_bookkeeping(path: Path, bookkeeping: Any) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from atari_dqn.errors import DamagedError
 from atari_dqn.files.atomic import is_file
-from atari_dqn.run.checkpoint.names import MANIFEST
+from atari_dqn.run.archive.archive import refuse_missing_archive
+from atari_dqn.run.checkpoint.names import MANIFEST, run_folder
 from atari_dqn.run.checkpoint.rewind import refuse_empty_store
 from atari_dqn.run.checkpoint.store import CheckpointStore
 from atari_dqn.run.directory import RunDirectory
@@ -14,11 +16,15 @@ from atari_dqn.run.directory import RunDirectory
 def locate(path: Path) -> tuple[RunDirectory, Path]:
     """Return the run and the checkpoint of a path: a checkpoint itself, or the latest of a run directory.
 
-    Raise `UserError` if it is neither.
+    Raise `UserError` if it is neither, `DamagedError` if the checkpoint has no manifest.
     """
-    if is_file(path / MANIFEST):
-        checkpoint = path.resolve()
-        return RunDirectory.open(checkpoint.parent.parent), checkpoint
-    run = RunDirectory.open(path)
-    refuse_empty_store(run)
-    return run, CheckpointStore(run.checkpoints).latest()
+    refuse_missing_archive(path)
+    folder = run_folder(path)
+    run = RunDirectory.open(folder)
+    if folder == path:
+        refuse_empty_store(run)
+        return run, CheckpointStore(run.checkpoints).latest()
+    checkpoint = run.checkpoints / path.resolve().name
+    if not is_file(checkpoint / MANIFEST):
+        raise DamagedError(f"{checkpoint / MANIFEST}: missing")
+    return run, checkpoint

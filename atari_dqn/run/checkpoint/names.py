@@ -1,11 +1,15 @@
-"""The names of checkpoints' directories, which order them by step, and of the manifest in each."""
+"""The names of checkpoints' directories, which order them by step, of their folder and of their manifests."""
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
+from atari_dqn.files.atomic import exists, is_file
+
 MANIFEST = "manifest.json"
+_CHECKPOINTS = "checkpoints"
 _NAME = re.compile(r"step_([0-9]{9,18})")
 
 
@@ -21,6 +25,21 @@ def named_step(name: str) -> int:
     """
     found = _NAME.fullmatch(name)
     return int(found[1]) if found else -1
+
+
+def run_folder(path: Path) -> Path:
+    """Return the run directory of a checkpoint, which may be damaged; any other path as it is.
+
+    It is relative if `path` is.
+    """
+    if not exists(path):
+        return path
+    checkpoint = path.resolve()
+    is_named = named_step(checkpoint.name) >= 0 and checkpoint.parent.name == _CHECKPOINTS
+    if not is_named and not is_file(path / MANIFEST):
+        return path
+    folder = checkpoint.parent.parent
+    return folder if path.is_absolute() else Path(os.path.relpath(folder))
 
 
 def linked_name(link: Path) -> str | None:

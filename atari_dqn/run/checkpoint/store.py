@@ -173,8 +173,10 @@ class CheckpointStore:
                 f"{link}: points to {link.readlink()}, which is not a checkpoint of this run; "
                 "remove the link: the newest checkpoint is found without it"
             )
-        if link.exists() or link.is_symlink():
-            path = link.resolve()
+        if link.is_symlink():
+            path = self.folder / link.readlink()
+        elif link.exists():  # a copy of a checkpoint in place of the link, as `scp -r` makes
+            path = link
         elif there := checkpoint_directories(self.folder):
             path = there[-1]
         else:

@@ -81,8 +81,9 @@ class SweepFolder:
         return exists(self.path / name)
 
     def has_finished(self, name: str) -> bool:
-        """Return whether the run of a member has been completed."""
-        return is_file(self.run(name).summary)
+        """Return whether the run of a member has been completed, and its spec is there to read it by."""
+        run = self.run(name)
+        return is_file(run.summary) and is_file(run.spec)
 
     def newest_checkpoint(self, name: str) -> str:
         """Return the name of the newest checkpoint of a member, from which it would resume; empty if none."""

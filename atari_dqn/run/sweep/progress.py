@@ -30,7 +30,7 @@ class RunProgress:
         self._throughput = _LastRow(path / "throughput_log.csv")
         self._evaluations = _LastRow(path / "eval_log.csv")
         self._updates = _LastRow(path / "update_log.csv")
-        self._summary, self._events_path = run.summary, run.events
+        self._spec, self._summary, self._events_path = run.spec, run.summary, run.events
         self._events = GrowingFile(run.events)
         self._alerts: dict[str, str] = {}
         self.has_begun = self.has_finished = False
@@ -40,15 +40,15 @@ class RunProgress:
 
     def refresh(self) -> None:
         """Read what has changed. Parts that are damaged or incomplete are left out."""
-        if self.has_finished and _stamp(self._summary) == self._finished:
+        if self.has_finished and file_stamp(self._summary) == self._finished:
             return
         self.has_begun = self._path.is_dir()
         if not self.has_begun:
             return
         for table in (self._throughput, self._evaluations, self._updates):
             table.refresh()
-        self._finished = _stamp(self._summary)
-        self.has_finished = self._finished is not None
+        self._finished = file_stamp(self._summary)
+        self.has_finished = self._finished is not None and file_stamp(self._spec) is not None
         try:
             lines = self._events.new_lines()
         except DamagedError:
@@ -118,7 +118,7 @@ class _LastRow:
 
     def refresh(self) -> None:
         """Read the row again if the file has changed."""
-        stamp = _stamp(self._path)
+        stamp = file_stamp(self._path)
         if stamp == self._stamp:
             return
         try:
@@ -127,7 +127,7 @@ class _LastRow:
             self.row, self._stamp = {}, None
 
 
-def _stamp(path: Path) -> tuple[int, int] | None:
+def file_stamp(path: Path) -> tuple[int, int] | None:
     """Return the time of the last change and the length of a file, None if it cannot be found."""
     try:
         found = os.stat(path)  # noqa: PTH116 - a thousand files, each second

@@ -13,7 +13,8 @@ from atari_dqn.run.leases.lease import Lease
 from atari_dqn.run.leases.observer import LeaseObserver
 from atari_dqn.run.sweep.failures import Failure, FailureKind, read_failures
 from atari_dqn.run.sweep.folder import SweepFolder
-from atari_dqn.run.sweep.progress import RunProgress
+from atari_dqn.run.sweep.mismatch import mismatch
+from atari_dqn.run.sweep.progress import RunProgress, file_stamp
 from atari_dqn.run.sweep.record import Member, read_record
 
 FAILED: tuple[str, ...] = get_args(FailureKind)
@@ -67,6 +68,8 @@ class SweepStatus:
             for member in (*self.record.members, *self.record.former)
         }
         self._statuses: dict[str, MemberStatus] = {}
+        self._mismatches: dict[str, tuple[object, Failure | None]] = {}
+        """By name, as of a stamp of the run's provenance.json, which never changes."""
 
     def refresh(self, only: Collection[str] | None = None) -> None:
         """Read all runs, or only those named and those with a lease now or at the last time."""
@@ -79,8 +82,12 @@ class SweepStatus:
             for member in members:
                 if member.name in names:
                     self._runs[member.name].refresh()
-                    failure = failures.get(member.name)
-                    self._statuses[member.name] = self._status(member, failure, belongs=belongs)
+                    other, failure = self._mismatch(member), failures.get(member.name)
+                    self._statuses[member.name] = (
+                        self._status(member, failure, belongs=belongs)
+                        if other is None
+                        else self._status_of_other(member, other, belongs=belongs)
+                    )
 
     @property
     def members(self) -> tuple[MemberStatus, ...]:
@@ -108,6 +115,27 @@ class SweepStatus:
             total_frames=sum(each.total_frames for each in members),
             frames_per_second=rate,
             seconds_left=left / rate if rate > 0 else math.nan,
+        )
+
+    def _mismatch(self, member: Member) -> Failure | None:
+        """Return why the directory of a member holds another run; it is read again once it is replaced."""
+        run = self.folder.run(member.name)
+        stamp = file_stamp(run.provenance)
+        if stamp is None:
+            return None
+        known = self._mismatches.get(member.name)
+        if known is None or known[0] != stamp:
+            known = self._mismatches[member.name] = (stamp, mismatch(run, member))
+        return known[1]
+
+    def _status_of_other(self, member: Member, other: Failure, *, belongs: bool) -> MemberStatus:
+        """Return the status of a member whose name another run has, of which nothing counts."""
+        return MemberStatus(
+            member=member,
+            state=other.kind,
+            total_frames=member.total_frames,
+            failure=other,
+            belongs=belongs,
         )
 
     def _status(self, member: Member, failure: Failure | None, *, belongs: bool) -> MemberStatus:

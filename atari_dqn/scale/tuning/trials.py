@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from atari_dqn.run.sweep.folder import SweepFolder
+from atari_dqn.run.sweep.mismatch import mismatch
 from atari_dqn.run.sweep.record import Member
 from atari_dqn.scale.tuning.combinations import complete
 from atari_dqn.scale.tuning.evaluations import FullEvaluations
@@ -45,6 +46,8 @@ def members_of(record: TuneRecord, number: int, settings: Settings) -> list[Memb
 class _Run:
     member: Member
     evaluations: FullEvaluations
+    is_other: bool
+    """Whether its directory holds another run, which the runner refuses."""
 
     @property
     def iteration_frames(self) -> int:
@@ -56,7 +59,14 @@ class TrialRuns:
 
     def __init__(self, record: TuneRecord, folder: SweepFolder, members: list[Member]) -> None:
         self._tune, self._folder = record.tune, folder
-        self._runs = [_Run(member, FullEvaluations(folder.path / member.name)) for member in members]
+        self._runs = [
+            _Run(
+                member,
+                FullEvaluations(folder.path / member.name),
+                is_other=mismatch(folder.run(member.name), member) is not None,
+            )
+            for member in members
+        ]
         self._halted: dict[str, str] = {}
 
     def refresh(self) -> None:
@@ -100,7 +110,7 @@ class TrialRuns:
 
     def _score(self, run: _Run, at_frames: int) -> float | None:
         """Return the score of a run at a frame; at the end of its budget, once it has finished."""
-        row = run.evaluations.at(at_frames, run.iteration_frames)
+        row = None if run.is_other else run.evaluations.at(at_frames, run.iteration_frames)
         if row is None or (
             at_frames >= run.member.total_frames and not self._folder.has_finished(run.member.name)
         ):

@@ -1,0 +1,45 @@
+"""Check that a run directory with the name of a member of a sweep holds the run of this member."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from atari_dqn.errors import DamagedError, UserError
+from atari_dqn.formatting import printable, setting, shortened
+from atari_dqn.run.directory import RunDirectory
+from atari_dqn.run.sweep.failures import Failure
+from atari_dqn.run.sweep.record import Member
+from atari_dqn.spec.check import check_entries
+from atari_dqn.spec.digest import cannot_change_results
+from atari_dqn.spec.history import with_added_keys
+from atari_dqn.spec.parse import read_toml, table_entries
+
+_MOST_DIFFERENCES = 3
+
+
+def mismatch(run: RunDirectory, member: Member) -> Failure | None:
+    """Return why a run directory holds another run than that of a member; None if it does not.
+
+    A budget that was raised by hand does not matter: `spec.toml` never changes. If the digests differ, the
+    keys are compared, because other versions may compute another digest of the same spec. A run whose files
+    cannot be read is left to the commands that train or compare it, which name the damage.
+    """
+    try:
+        if run.read_provenance()["spec"]["digest"] == member.digest:
+            return None
+        found = list(_differences(run, member))
+    except (UserError, DamagedError):
+        return None
+    if not found:
+        return None
+    reason = f"{run.path} holds another run: {shortened(found, _MOST_DIFFERENCES)}; move it to another folder"
+    return Failure(kind="invalid", reason=printable(reason), exit_code=UserError.exit_code)
+
+
+def _differences(run: RunDirectory, member: Member) -> Iterator[str]:
+    """Describe the keys of a run that differ from a member's, without those that are newer than the run."""
+    entries = table_entries(read_toml(run.spec), where=str(run.spec))
+    expected = with_added_keys(member.values, {})
+    for key, value in check_entries(entries).values.items():
+        if key in expected and value != expected[key] and not cannot_change_results(key):
+            yield f"{key} = {setting(value)} (expected {setting(expected[key])})"

@@ -1,0 +1,48 @@
+"""Compute how far a run has come from what its files say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from atari_dqn.run.tailing.status import IMPORTED, RunStatus
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunProgress:
+    """The frames that a run has trained, and its budget."""
+
+    frames: int
+    budget: int
+    """The current budget. An import, which has no event log, is known by its spec alone."""
+    is_imported: bool
+
+    @property
+    def is_beyond_spec(self) -> bool:
+        """Whether an import has more frames than its spec says, as after a resume that raised the budget."""
+        return self.is_imported and self.frames > self.budget
+
+    @property
+    def shown_budget(self) -> int:
+        """The budget for bars and percentages: at least the frames of an import."""
+        return self.frames if self.is_beyond_spec else self.budget
+
+    @property
+    def share(self) -> float:
+        """Progress as a share of the budget."""
+        return min(1.0, self.frames / max(1, self.budget))
+
+    def text(self, *, unit: str = "") -> str:
+        """Format frames and budget: `2,000 of 4,000 (50.0%)`; with a unit `2,000 of 4,000 frames (50.0%)`."""
+        if self.is_beyond_spec:
+            return f"{self.frames:,}{unit} ({self.budget:,} by its spec)"
+        return f"{self.frames:,} of {self.budget:,}{unit} ({self.share:.1%})"
+
+
+def run_progress(status: RunStatus) -> RunProgress:
+    """Compute the progress of a run, also from its last evaluation, which comes after the last period."""
+    evaluated = int(status.latest.get("eval_log", {}).get("env_frames", 0))
+    return RunProgress(
+        frames=max(status.env_frames, evaluated),
+        budget=status.total_frames,
+        is_imported=status.state == IMPORTED,
+    )
