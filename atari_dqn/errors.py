@@ -28,6 +28,10 @@ class DamagedError(RuntimeError):
     exit_code = 4
 
 
+class ExplainedDamageError(DamagedError):
+    """Damage whose message already states the remedy."""
+
+
 class InfrastructureError(RuntimeError):
     """A process that the command needs has ended, such as a worker or the head of a Ray cluster.
 

@@ -151,9 +151,10 @@ def _check_games(path: Path | None, num_shown: int, num_played: int | None) -> P
 
 
 def _render_again(path: Path, output: Path | None) -> None:
-    """Render the video of a recording; without an output, next to it, numbered if there is one already.
+    """Render the video of a recording; without an output, next to it, under another name if it has one.
 
-    Any other video than its own gets a copy of the recording, which is removed if rendering fails.
+    Any other video than its own gets a copy of the recording, which is removed if rendering fails. Its name
+    is none by which a run that is being trained would take the copy for a recording of its own.
     """
     with interrupts_blocked():
         from atari_dqn.record.recording import load_recording
@@ -162,10 +163,11 @@ def _render_again(path: Path, output: Path | None) -> None:
         raise UserError(f"--replay: found {str(path)!r}, expected a video with its recording next to it")
     source, own = path.with_suffix(_RECORDING), path.with_suffix(".mp4")
     recording = load_recording(source)
-    if output in (None, own) and not os.path.lexists(own):
+    is_own = output is None or output.resolve() == own.resolve()
+    if is_own and not os.path.lexists(own):
         _render(recording, own)
         return
-    video = _save(recording, output, source)
+    video = _save(recording, output, source.with_stem(f"{source.stem}_replay"))
     try:
         _render(recording, video)
     except BaseException:

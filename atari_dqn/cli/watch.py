@@ -58,8 +58,8 @@ def watch(
 
         import atari_dqn.view.run_views  # noqa: F401
         from atari_dqn.run.folders import expand_run_paths
+        from atari_dqn.run.log_damage import suggesting_log_remedy
         from atari_dqn.run.sweep.folder import is_sweep
-        from atari_dqn.view.log_damage import suggesting_log_remedy
 
     paths = _watchable(expand_run_paths(run_dirs))
     try:
@@ -127,9 +127,9 @@ def _watch_one(path: Path, period_seconds: float, *, plain: bool) -> None:
     """Show a run until it ends; start again when its files become shorter, as after a resume."""
     from atari_dqn.run.tailing.ending import ENDED_WITHOUT_EVENT, EndDetector
     from atari_dqn.run.tailing.run_events import RECENT_BYTES, RunEvents
+    from atari_dqn.run.tailing.shown_progress import shown_progress
     from atari_dqn.run.tailing.status import RunStatus
     from atari_dqn.spec.loader import load_resolved
-    from atari_dqn.view.run_progress import run_progress
     from atari_dqn.view.run_state import state_text
     from atari_dqn.view.run_views import run_views
     from atari_dqn.view.summary import name_of
@@ -140,7 +140,7 @@ def _watch_one(path: Path, period_seconds: float, *, plain: bool) -> None:
     while again:
         status = RunStatus(path)
         status.refresh()
-        show_state, budget = partial(state_text, status), run_progress(status).shown_budget
+        show_state, budget = partial(state_text, status), shown_progress(status).shown_budget
         views = run_views(name_of(path), resolved, budget, plain=plain, state_text=show_state)
         events = RunEvents(path, last_bytes=RECENT_BYTES, best_episode=True)
         with views as (view, title):
@@ -164,7 +164,7 @@ def _pass_events(
     period_seconds: float,
 ) -> bool:
     """Show events until the run ends (return False) or its files become shorter (return True)."""
-    from atari_dqn.view.log_damage import log_damage, notice_of_damage
+    from atari_dqn.run.log_damage import log_damage, notice_of_damage
 
     reported = ""
     while True:

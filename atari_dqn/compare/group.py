@@ -117,7 +117,7 @@ def _group(method: Method, game: str, members: Sequence[Run]) -> Group:
     for run in sorted(members, key=_order):
         if run.seed in kept:
             counts = kept[run.seed]
-            is_copy = run.evaluations == counts.evaluations
+            is_copy = bool(run.evaluations) and run.evaluations == counts.evaluations
             notes.append(
                 f"seed {run.seed} {'is there' if is_copy else 'was run'} twice: "
                 f"{printable(str(counts.path))} counts, {printable(str(run.path))} is left out"

@@ -18,6 +18,7 @@ from atari_dqn.run.archive.archive import PROVENANCE, SCORES, SPEC, WEIGHTS, Arc
 from atari_dqn.run.archive.manifest import AgentRecord
 from atari_dqn.run.checkpoint.names import files_of_step
 from atari_dqn.run.directory import RunDirectory
+from atari_dqn.run.log_damage import log_remedy
 from atari_dqn.run.recorded_scores import scores_of, whole_lines
 
 _TABLES = ("eval_log", "update_log", "throughput_log")
@@ -103,8 +104,7 @@ def _table(path: Path) -> bytes:
     data = whole_lines(path)
     if not data:
         raise DamagedError(
-            f"{path}: missing or without a header, and an archive needs it; restore it, or begin a new one: "
-            "`dqn resume RUN --set-aside-damaged-logs`"
+            f"{path}: missing or without a header, and an archive needs it; {log_remedy(path.parent)}"
         )
     return data
 

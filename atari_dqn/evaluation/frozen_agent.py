@@ -15,7 +15,7 @@ from atari_dqn.agent.network import QNetwork
 from atari_dqn.assembly.parts import build_network
 from atari_dqn.clock import steps_to_frames
 from atari_dqn.envs.games import game_info
-from atari_dqn.errors import DamagedError, UserError
+from atari_dqn.errors import DamagedError, ExplainedDamageError, UserError
 from atari_dqn.evaluation.weights import read_weights
 from atari_dqn.files.atomic import is_file
 from atari_dqn.machine.devices import set_kernels
@@ -116,9 +116,11 @@ def _load_of_run(path: Path, device: torch.device) -> FrozenAgent:
 
 @contextmanager
 def _suggesting_whole_agent(run: RunDirectory, device: torch.device) -> Iterator[None]:
-    """Add to a `DamagedError` of the block the newest checkpoint of the run whose agent can be loaded."""
+    """Add to a `DamagedError` without a remedy the newest checkpoint of the run whose agent can be loaded."""
     try:
         yield
+    except ExplainedDamageError:
+        raise
     except DamagedError as error:
         remedy = "restore it: no checkpoint of this run has a whole agent"
         for checkpoint in reversed(checkpoint_directories(run.checkpoints)):
@@ -211,7 +213,7 @@ def _check_game(manifest: dict[str, Any], checkpoint: Path, spec: Spec) -> None:
     # Checkpoints of earlier versions do not name their game; then only the shapes of the weights are checked.
     game = manifest["bookkeeping"].get("game", spec.game)
     if game != spec.game:
-        raise DamagedError(
+        raise ExplainedDamageError(
             f"{checkpoint}: is a checkpoint of {game}, but the spec of its run has {spec.game}; "
             f"move it back to the run that it belongs to"
         )

@@ -13,7 +13,6 @@ import secrets
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from itertools import chain, count
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -144,12 +143,6 @@ def prepare_folder(path: Path, *, remedy: str | None = None) -> None:
         except OSError as error:
             error.filename = str(path)  # which the user knows
             raise
-
-
-def unused(path: Path) -> Path:
-    """Return `path` if nothing has that name, otherwise the first of path_2, path_3, … that is free."""
-    names = (path.with_stem(f"{path.stem}_{number}") for number in count(2))
-    return next(name for name in chain([path], names) if not os.path.lexists(name))
 
 
 def write_json_atomically(path: Path, data: Any) -> None:

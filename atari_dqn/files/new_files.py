@@ -63,7 +63,8 @@ def _replace_empty(partial: Path, path: Path) -> bool:
 def write_new(path: Path, data: bytes) -> bool:
     """Write `data` to `path` durably unless something has that name; return False if something has.
 
-    The file appears when it is complete. `UserError` if it cannot be written.
+    The file appears when it is complete; on a file system without hard links an empty one comes first.
+    `UserError` if it cannot be written.
     """
     partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
     with writing(path):
@@ -86,6 +87,11 @@ def write_numbered(path: Path, data: bytes, *, companion: str | None = None) -> 
         if not any(os.path.lexists(each) for each in taken) and write_new(name, data):
             return name
     raise AssertionError("the numbers do not end")
+
+
+def unused(path: Path) -> Path:
+    """Return the first of `path`, path_2, path_3, … that is free; another process may take it meanwhile."""
+    return next(name for name in _numbered(path) if not os.path.lexists(name))
 
 
 def _numbered(path: Path) -> Iterator[Path]:

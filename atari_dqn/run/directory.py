@@ -27,14 +27,13 @@ from atari_dqn.files.documents import check_types, read_json, read_run_file, rea
 from atari_dqn.files.new_files import refuse_name_of_option
 from atari_dqn.files.whole_directory import whole_directory
 from atari_dqn.run.archive.archive import is_archive_file
-from atari_dqn.run.checkpoint.names import MANIFEST, named_step
+from atari_dqn.run.checkpoint.names import CHECKPOINTS, MANIFEST, is_named_as_checkpoint
 from atari_dqn.run.lock import locked, locked_for_reading
 from atari_dqn.run.provenance import Provenance
 from atari_dqn.telemetry.columns import TABLES
 
 _SPEC = "spec.toml"
 _PROVENANCE = "provenance.json"
-_CHECKPOINTS = "checkpoints"
 TUNE_RECORD, TUNE_RUNS = "tune.json", "runs"
 """Names in the folder of a tune: its record, and the folder of its run directories."""
 
@@ -61,10 +60,10 @@ class RunDirectory:
         """
         refuse_existing(path)
         files = _new_files(spec_toml.encode(), spec_digest, provenance)
-        with writing(path), whole_directory(path, holds=(*files, _CHECKPOINTS)) as partial:
+        with writing(path), whole_directory(path, holds=(*files, CHECKPOINTS)) as partial:
             for name, data in files.items():
                 write_durably(partial / name, data)
-            (partial / _CHECKPOINTS).mkdir()
+            (partial / CHECKPOINTS).mkdir()
         return cls(path)
 
     @classmethod
@@ -138,7 +137,7 @@ class RunDirectory:
     @property
     def checkpoints(self) -> Path:
         """The folder of the checkpoints."""
-        return self.path / _CHECKPOINTS
+        return self.path / CHECKPOINTS
 
     def file_records(self) -> dict[str, dict[str, Any]]:
         """Flush every file outside the checkpoints to disk, and return its length and SHA-256.
@@ -258,7 +257,7 @@ def tune_text(path: Path) -> str:
 
 
 def _marks(path: Path) -> set[str]:
-    return {name for name in (_SPEC, _PROVENANCE, _CHECKPOINTS) if exists(path / name)}
+    return {name for name in (_SPEC, _PROVENANCE, CHECKPOINTS) if exists(path / name)}
 
 
 def _check_is_run(path: Path) -> None:
@@ -271,7 +270,7 @@ def _check_is_run(path: Path) -> None:
             "`dqn play`, `dqn export` and `dqn compare` take an archive, and `dqn import` unpacks it"
         )
     present = _marks(path)
-    if not present and _is_named_as_checkpoint(path.resolve()):
+    if not present and is_named_as_checkpoint(path.resolve()):
         _refuse_checkpoint(path)
     if not present:
         not_a_run = f"{path} is not a run directory: it contains no {_SPEC}; {expected}"
@@ -291,7 +290,3 @@ def _refuse_checkpoint(path: Path) -> NoReturn:
         f"{path} is a checkpoint; expected its run: {checkpoint.parent.parent}\n"
         f"`dqn resume` and `dqn verify` start from a checkpoint with --checkpoint {checkpoint.name}"
     )
-
-
-def _is_named_as_checkpoint(path: Path) -> bool:
-    return path.is_dir() and path.parent.name == _CHECKPOINTS and named_step(path.name) >= 0

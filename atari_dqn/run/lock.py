@@ -151,4 +151,4 @@ def _lock(run: Path, file: IO[Any], kind: int) -> None:
     holder = recorded_holder(run)
     # A reader leaves no name, so that the one in the file may be of a process that has ended.
     who = "" if holder is None or holder.has_ended else f", {holder.pid} on {holder.host}"
-    raise RunLockedError(f"{run} is being run by another process{who}; wait for it, or end it")
+    raise RunLockedError(f"{run} is in use by another process{who}; wait for it, or end it")

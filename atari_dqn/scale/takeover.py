@@ -79,8 +79,8 @@ def _detach(run: RunDirectory, stale: Lease, held: HeldLease) -> None:
     with ExitStack() as stack:
         try:
             stack.enter_context(run.locked())
-        except RunLockedError:
-            if not _is_locked_by(run, stale):
+        except RunLockedError:  # a reader, such as `dqn verify`, loses nothing by equal copies
+            if is_locked(run.path) and not _is_locked_by(run, stale):
                 return
         if not held.beat():
             return
@@ -96,8 +96,6 @@ def _is_locked_by(run: RunDirectory, stale: Lease) -> bool:
 
     A process of an earlier version, which left no name, counts as one of them.
     """
-    if not is_locked(run.path):
-        return False
     holder, owner = recorded_holder(run.path), stale.owner
     owners = [(owner.pid, owner.started), (stale.process, stale.process_started)]
     return holder is None or (holder.machine == owner.machine and (holder.pid, holder.started) in owners)

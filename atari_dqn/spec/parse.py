@@ -25,8 +25,9 @@ _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _PLACE = re.compile(r"\(at (?:line (\d+), column \d+|end of document)\)$")
 _WITH_UNIT = re.compile(r"=\s*([\d.,_]+[km]?)(?=\s*(?:#|$))", re.IGNORECASE)
 _UNQUOTED = re.compile(r"=\s*[\"']?([A-Za-z](?:[\w ./-]*[\w./-])?)[\"']?(?=\s*(?:#|$))")
-_HEADING = re.compile(r"\s*\[\[?\s*([\w.\"'-]+)\s*\]\]?\s*(?:#|$)")
-_KEY = re.compile(r"\s*([\w.\"'-]+)\s*=")
+_PARTS = r"((?:[\w.-]|\"[^\"]*\"|'[^']*')+)"
+_HEADING = re.compile(rf"\s*\[\[?\s*{_PARTS}\s*\]\]?\s*(?:#|$)")
+_KEY = re.compile(rf"\s*{_PARTS}\s*=")
 _LONGEST_SHOWN = 60
 
 
@@ -84,6 +85,8 @@ def _repetition(lines: Sequence[str]) -> str:
     *earlier, (number, name) = [(0, ""), *_names(lines)]
     same = [line for line, other in earlier if other == name]
     within = [line for line, other in earlier if other.startswith(f"{name}.")]
+    if not same and not within and number != len(lines):  # a name that was not found
+        return f"line {len(lines)} repeats a key or a section; expected each once"
     before = f"line {(same or within)[-1]}" if same or within else "an earlier line"
     if _HEADING.match(lines[number - 1]):
         return f"line {number} repeats [{name}] of {before}; expected each section once: join the two"

@@ -8,10 +8,10 @@ from rich.text import Text
 
 from atari_dqn.compare.reference.caps import marked_score
 from atari_dqn.formatting import duration, fingerprint, plural, score
+from atari_dqn.run.log_damage import log_damage, log_remedy
+from atari_dqn.run.tailing.shown_progress import shown_progress
 from atari_dqn.run.tailing.status import RunStatus
 from atari_dqn.telemetry.events import GateChanged, Notice
-from atari_dqn.view.log_damage import log_damage, log_remedy
-from atari_dqn.view.run_progress import run_progress
 from atari_dqn.view.wrapping import lines_at_words
 
 _NOTICES = 3
@@ -51,7 +51,7 @@ def status_text(name: str, status: RunStatus, columns: int | None = None) -> Tex
 
 def _frames(status: RunStatus) -> str:
     rate, left = status.frames_per_second, status.seconds_left
-    text = run_progress(status).text()
+    text = shown_progress(status).text()
     if status.state == "running" and not math.isnan(rate):
         text += f", {rate:,.0f} frames/s, {duration(left)} left"
     return text

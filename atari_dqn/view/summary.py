@@ -14,11 +14,11 @@ from rich.table import Table
 from rich.text import Text
 
 from atari_dqn.formatting import count, duration, printable
+from atari_dqn.run.log_damage import log_damage
 from atari_dqn.run.tailing.isolation import Unreadable
+from atari_dqn.run.tailing.shown_progress import shown_progress
 from atari_dqn.run.tailing.status import RunStatus
-from atari_dqn.view.log_damage import log_damage
 from atari_dqn.view.names import distinct_names
-from atari_dqn.view.run_progress import run_progress
 from atari_dqn.view.scores import fitting_marked_score, fitting_score
 
 _TITLES = ("state", "age", "done", "left", "f/s", "rolling", "last eval", "best")
@@ -152,7 +152,7 @@ def _line(status: RunStatus) -> Row:
     return {
         "state": Text(status.state + alert, _STYLES.get(status.state, "")),
         "age": duration(status.silent_seconds).split()[0],
-        "done": f"{run_progress(status).share:.0%}",
+        "done": f"{shown_progress(status).share:.0%}",
         "left": duration(left),
         "f/s": count(status.frames_per_second),
         "rolling": f"{fitting_score(float(rolling), _SCORE_COLUMNS)}{mark}",

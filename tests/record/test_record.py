@@ -213,7 +213,7 @@ def test_video_without_a_recording_is_passed_over(mine: Path) -> None:
 def test_replayed_video_has_its_recording_next_to_it(mine: Path, output: str | None) -> None:
     assert dqn("record", str(mine), "-o", "a.mp4", "--scale", "1") == 0
     assert dqn("record", "--replay", "a.mp4", *([] if output is None else ["-o", output])) == 0
-    again = Path(output or "a_2.mp4")
+    again = Path(output or "a_replay.mp4")
     assert again.read_bytes() == Path("a.mp4").read_bytes()
     assert again.with_suffix(".json").read_bytes() == Path("a.json").read_bytes()
 

@@ -61,7 +61,7 @@ def test_lock_that_cannot_be_taken_is_named(
 
 @pytest.mark.parametrize("hold", ["locked", "locked_for_reading"])
 def test_process_that_holds_the_lock_is_named(run: RunDirectory, hold: str) -> None:
-    named = f"is being run by another process, {os.getpid()} on "
+    named = f"is in use by another process, {os.getpid()} on "
     with run.locked(), pytest.raises(UserError, match=named), getattr(run, hold)():
         pass
 
@@ -72,7 +72,7 @@ def test_process_that_has_ended_is_not_named_while_a_reader_holds_the_lock(
     with run.locked():
         pass
     monkeypatch.setattr("atari_dqn.run.leases.owner.Owner.has_ended", True)
-    held = pytest.raises(UserError, match="is being run by another process; wait")
+    held = pytest.raises(UserError, match="is in use by another process; wait")
     with run.locked_for_reading(), held, run.locked():
         pass
 
@@ -88,7 +88,7 @@ def test_lock_of_a_file_that_was_replaced_meanwhile_is_taken_again(
         monkeypatch.undo()
 
     monkeypatch.setattr("fcntl.flock", replaced_first)
-    with run.locked(), pytest.raises(UserError, match="is being run by another process"), run.locked():
+    with run.locked(), pytest.raises(UserError, match="is in use by another process"), run.locked():
         pass
 
 
@@ -97,14 +97,14 @@ def test_full_disk_does_not_prevent_a_lock(run: RunDirectory, monkeypatch: pytes
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr("msgspec.json.encode", no_space)
-    with run.locked(), pytest.raises(UserError, match="is being run by another process; wait"), run.locked():
+    with run.locked(), pytest.raises(UserError, match="is in use by another process; wait"), run.locked():
         pass
 
 
 def test_lock_of_an_earlier_version_names_no_process(run: RunDirectory) -> None:
     with (run.path / ".lock").open("a") as earlier:
         fcntl.flock(earlier, fcntl.LOCK_EX)
-        with pytest.raises(UserError, match="is being run by another process; wait"), run.locked():
+        with pytest.raises(UserError, match="is in use by another process; wait"), run.locked():
             pass
 
 

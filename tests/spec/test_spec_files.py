@@ -46,6 +46,10 @@ BAD_FILES = {
         b"[env]\nx = 1\n[replay]\n[env] # again\n",
         "line 4 repeats [env] of line 1; expected each section once: join the two",
     ),
+    "section twice, with a name in quotes": (
+        b'[methods."lr = 1e-4"]\n[methods.base]\ndouble = true\n[methods."lr = 1e-4"]\n',
+        'line 4 repeats [methods."lr = 1e-4"] of line 1; expected each section once: join the two',
+    ),
     "section after a dotted key of it": (b"env.x = 1\n[env]\n", "line 2 repeats [env] of line 1; expected"),
     "key twice, once in quotes": (
         b'seed = 1\n"seed" = 2\n',

@@ -186,7 +186,7 @@ def test_run_belongs_to_one_process_until_that_is_killed(tmp_path: Path) -> None
     ) as process:
         assert process.stdout is not None
         assert any("checkpoint: saved" in line for line in process.stdout)
-        with pytest.raises(UserError, match="is being run by another process"):
+        with pytest.raises(UserError, match="is in use by another process"):
             resume(path)
         process.send_signal(signal.SIGKILL)
     with RunDirectory.open(path).locked():

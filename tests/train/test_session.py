@@ -363,7 +363,7 @@ def test_existing_directory_is_left_alone(copied: Path) -> None:
 
 def test_run_that_another_process_holds_is_not_resumed(copied: Path) -> None:
     held = RunDirectory.open(copied).locked()
-    with held, pytest.raises(UserError, match="is being run by another process"):
+    with held, pytest.raises(UserError, match="is in use by another process"):
         resume(copied, 1200)
 
 

@@ -270,7 +270,7 @@ def test_damaged_log_is_named_with_the_command_that_sets_it_aside(whole: Path, t
 
 
 def test_run_that_another_process_holds_is_not_verified(whole: Path) -> None:
-    with RunDirectory.open(whole).locked(), pytest.raises(UserError, match="is being run by another process"):
+    with RunDirectory.open(whole).locked(), pytest.raises(UserError, match="is in use by another process"):
         verify_run(whole, checkpoint=None, frames=200, device=CPU, on_progress=quiet)
 
 

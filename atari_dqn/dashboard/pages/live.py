@@ -11,9 +11,9 @@ from atari_dqn.compare.reference.caps import marked_score
 from atari_dqn.dashboard.layout import draw_each, page_layout
 from atari_dqn.dashboard.library import Library, RunEntry
 from atari_dqn.formatting import count, duration, measure, plural, score
+from atari_dqn.run.tailing.shown_progress import shown_progress
 from atari_dqn.run.tailing.status import IMPORTED, SILENT_SECONDS, RunStatus
 from atari_dqn.telemetry.events import GATES, GateChanged
-from atari_dqn.view.run_progress import run_progress
 
 _REFRESH_SECONDS = 3.0
 _SHOWN_EVENTS = 8
@@ -70,7 +70,7 @@ def _card(run: RunEntry) -> None:
             age = duration(status.silent_seconds)
             ui.label(f"written {age} ago").classes("opacity-70 text-sm")
             ui.badge(status.state).props(f"color={'green' if status.state == 'running' else 'grey'}")
-        ui.linear_progress(run_progress(status).share, show_value=False)
+        ui.linear_progress(shown_progress(status).share, show_value=False)
         ui.label(progress_text(status)).classes("progress-line")
         ui.label(measured_text(status))
         _throughput(status)
@@ -88,14 +88,14 @@ def progress_text(status: RunStatus) -> str:
     """Format the frames so far, the speed and what is left."""
     rate = status.frames_per_second
     speed = "" if math.isnan(rate) else f", {rate:,.0f} frames/s"
-    return f"{run_progress(status).text(unit=' frames')}{speed}{_left(status)}"
+    return f"{shown_progress(status).text(unit=' frames')}{speed}{_left(status)}"
 
 
 def _left(status: RunStatus) -> str:
     """Say how long a running run has to train; after its last frame, that its final evaluation is left."""
     if status.state != "running":
         return ""
-    if run_progress(status).share == 1.0:
+    if shown_progress(status).share == 1.0:
         return ", then the final evaluation"
     return "" if math.isnan(status.seconds_left) else f", {duration(status.seconds_left)} left"
 

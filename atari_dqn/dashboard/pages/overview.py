@@ -11,8 +11,8 @@ from atari_dqn.compare.reference.caps import MARK, marked_score
 from atari_dqn.dashboard.layout import page_layout, sort_keys, sortable_columns
 from atari_dqn.dashboard.library import Library, RunEntry, toggles_on
 from atari_dqn.formatting import count, duration, fingerprint, plural
+from atari_dqn.run.tailing.shown_progress import shown_progress
 from atari_dqn.run.tailing.status import RunStatus
-from atari_dqn.view.run_progress import run_progress
 
 _REFRESH_SECONDS = 10.0
 _NOTHING = "–"
@@ -57,7 +57,7 @@ def row_of(run: RunEntry) -> dict[str, Any]:
 
 
 def _progress(status: RunStatus) -> dict[str, Any]:
-    alert, progress = " ▲" if status.alerts else "", run_progress(status)
+    alert, progress = " ▲" if status.alerts else "", shown_progress(status)
     return {
         "state": status.state + alert,
         "frames": f"{count(progress.frames)} of {count(progress.shown_budget)}",

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-from atari_dqn.errors import DamagedError, UserError
+from atari_dqn.errors import DamagedError, ExplainedDamageError, UserError
 from atari_dqn.files.atomic import exists, is_file, open_regular, sha256_of_file, write_json_atomically
 from atari_dqn.files.documents import Count, check_types, parse_json, read_run_file, reading_of_run
 from atari_dqn.run.checkpoint import seal
@@ -75,7 +75,7 @@ def read_manifest(directory: Path) -> dict[str, Any]:
     except (ValueError, KeyError, TypeError) as error:
         raise DamagedError(f"{path}: is not a manifest of a checkpoint ({error})") from error
     if version != SCHEMA_VERSION:
-        raise DamagedError(
+        raise ExplainedDamageError(
             f"{path}: schema version {version}; this program reads {SCHEMA_VERSION}: "
             "continue with the version of atari_dqn that wrote it (see provenance.json)"
         )

@@ -9,7 +9,7 @@ from pathlib import Path
 from atari_dqn.files.atomic import exists, is_file
 
 MANIFEST = "manifest.json"
-_CHECKPOINTS = "checkpoints"
+CHECKPOINTS = "checkpoints"
 _NAME = re.compile(r"step_([0-9]{9,18})")
 
 
@@ -27,6 +27,11 @@ def named_step(name: str) -> int:
     return int(found[1]) if found else -1
 
 
+def is_named_as_checkpoint(path: Path) -> bool:
+    """Return whether a resolved path has the name and the place of a checkpoint; it may be damaged."""
+    return named_step(path.name) >= 0 and path.parent.name == CHECKPOINTS
+
+
 def run_folder(path: Path) -> Path:
     """Return the run directory of a checkpoint, which may be damaged; any other path as it is.
 
@@ -35,8 +40,7 @@ def run_folder(path: Path) -> Path:
     if not exists(path):
         return path
     checkpoint = path.resolve()
-    is_named = named_step(checkpoint.name) >= 0 and checkpoint.parent.name == _CHECKPOINTS
-    if not is_named and not is_file(path / MANIFEST):
+    if not is_named_as_checkpoint(checkpoint) and not is_file(path / MANIFEST):
         return path
     folder = checkpoint.parent.parent
     return folder if path.is_absolute() else Path(os.path.relpath(folder))

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial as bound
 from pathlib import Path
 
-from atari_dqn.errors import DamagedError, UserError
+from atari_dqn.errors import DamagedError, ExplainedDamageError, UserError
 from atari_dqn.files.atomic import write_failure, writing
 from atari_dqn.formatting import size
 from atari_dqn.replay.rows import RingRows
@@ -169,7 +169,7 @@ class CheckpointStore:
         """
         link = self.folder / "latest"
         if link.is_symlink() and linked_name(link) is None:
-            raise DamagedError(
+            raise ExplainedDamageError(
                 f"{link}: points to {link.readlink()}, which is not a checkpoint of this run; "
                 "remove the link: the newest checkpoint is found without it"
             )

@@ -92,11 +92,6 @@ class RunStatus:
         return self._raised_frames or self.identity.total_frames
 
     @property
-    def share(self) -> float:
-        """Progress as a share of the budget."""
-        return min(1.0, self.env_frames / max(1, self.total_frames))
-
-    @property
     def frames_per_second(self) -> float:
         """Emulator frames per second of the latest period; NaN before the first."""
         return float(self.latest.get("throughput_log", {}).get("frames_per_second", math.nan))

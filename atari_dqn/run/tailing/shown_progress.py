@@ -8,7 +8,7 @@ from atari_dqn.run.tailing.status import IMPORTED, RunStatus
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunProgress:
+class ShownProgress:
     """The frames that a run has trained, and its budget."""
 
     frames: int
@@ -38,10 +38,10 @@ class RunProgress:
         return f"{self.frames:,} of {self.budget:,}{unit} ({self.share:.1%})"
 
 
-def run_progress(status: RunStatus) -> RunProgress:
+def shown_progress(status: RunStatus) -> ShownProgress:
     """Compute the progress of a run, also from its last evaluation, which comes after the last period."""
     evaluated = int(status.latest.get("eval_log", {}).get("env_frames", 0))
-    return RunProgress(
+    return ShownProgress(
         frames=max(status.env_frames, evaluated),
         budget=status.total_frames,
         is_imported=status.state == IMPORTED,

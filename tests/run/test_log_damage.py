@@ -10,8 +10,8 @@ from rich.console import Console
 from atari_dqn.errors import DamagedError
 from atari_dqn.run.archive.manifest import MANIFEST
 from atari_dqn.run.directory import RunDirectory
+from atari_dqn.run.log_damage import log_damage, notice_of_damage, suggesting_log_remedy
 from atari_dqn.run.tailing.status import RunStatus
-from atari_dqn.view.log_damage import log_damage, notice_of_damage, suggesting_log_remedy
 from atari_dqn.view.run_state import status_text
 from atari_dqn.view.summary import summary_table
 

@@ -7,8 +7,8 @@ from broken_runs import make_run
 from rich.console import Console
 
 from atari_dqn.run.archive.manifest import MANIFEST
+from atari_dqn.run.tailing.shown_progress import shown_progress
 from atari_dqn.run.tailing.status import RunStatus
-from atari_dqn.view.run_progress import run_progress
 from atari_dqn.view.run_state import status_text
 from atari_dqn.view.summary import summary_table
 
@@ -51,7 +51,7 @@ def test_a_run_that_ends_after_its_budget_is_whole(tmp_path: Path) -> None:
 
 
 def test_the_shown_budget_of_an_import_is_not_below_its_frames(tmp_path: Path) -> None:
-    assert run_progress(run_of(tmp_path / "run", total_frames=4_000)).shown_budget == 30_000
+    assert shown_progress(run_of(tmp_path / "run", total_frames=4_000)).shown_budget == 30_000
 
 
 def test_a_finished_import_is_whole_in_the_table_of_runs(tmp_path: Path) -> None:

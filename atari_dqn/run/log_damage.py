@@ -10,10 +10,10 @@ from pathlib import Path
 from atari_dqn.errors import DamagedError
 from atari_dqn.files.atomic import open_regular
 from atari_dqn.run.archive.archive import is_imported
+from atari_dqn.run.tailing.shown_progress import shown_progress
 from atari_dqn.run.tailing.status import RunStatus
 from atari_dqn.telemetry.columns import FORMER_NAMES, TABLES, column_names
 from atari_dqn.telemetry.events import Notice
-from atari_dqn.view.run_progress import run_progress
 
 _NEEDED = ("eval_log", "update_log", "throughput_log")
 """The tables that every run has, imports included."""
@@ -34,7 +34,7 @@ def notice_of_damage(status: RunStatus, damage: str) -> Notice:
     return Notice(
         kind="damaged log",
         step=int(status.latest.get("update_log", {}).get("step", 0)),
-        env_frames=run_progress(status).frames,
+        env_frames=shown_progress(status).frames,
         message=f"{damage}; {log_remedy(status.run)}",
     )
 
