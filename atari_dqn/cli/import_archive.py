@@ -24,14 +24,14 @@ FolderOption = Annotated[
 
 def import_archive(path: ArchivePath, output: FolderOption = None) -> None:
     """Check an archive and unpack it into a folder that other commands take as a run."""
-    from atari_dqn.files.new_files import refuse_name_of_option
+    from atari_dqn.files.new_files import refuse_leading_hyphen
     from atari_dqn.run.archive.archive import read_archive, refuse_missing, unpack_archive
 
     refuse_missing(path)
     if path.is_dir():
         raise UserError(f"{path}: is imported already; expected a file by `dqn export`")
     folder = output or Path("outputs") / path.stem
-    refuse_name_of_option(folder, where="-o")
+    refuse_leading_hyphen(folder, where="-o")
     if os.path.lexists(folder):
         raise UserError(f"{folder} exists and is never overwritten; name another folder with -o")
     unpack_archive(read_archive(path), folder)

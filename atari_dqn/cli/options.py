@@ -212,11 +212,11 @@ def file_or_folder(
 
     `folder`: the option `--folder`. `UserError` for any other folder, and for a folder with the option.
     """
-    from atari_dqn.files.new_files import refuse_name_of_option
+    from atari_dqn.files.new_files import refuse_leading_hyphen
     from atari_dqn.spec.shipped import find_shipped
 
     if folder is not None:
-        refuse_name_of_option(folder, where="--folder")
+        refuse_leading_hyphen(folder, where="--folder")
     found = find_shipped(path, shipped, is_folder_of_kind=is_of_kind if folder is None else None)
     if found.is_dir() and folder is not None:
         raise UserError(

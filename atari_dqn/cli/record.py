@@ -91,7 +91,7 @@ def record(
     pixels = integer("--scale", scale, high=_LARGEST_SCALE)
     chosen = choice("--protocol", protocol, RecordingProtocol)
     check_device_name(device)
-    _check_output(output, is_recording_new=replay is None)
+    _check_output(output, must_recording_be_free=replay is None)
     if replay is not None:
         others = (path, num_shown, num_played, chosen, overlay, saliency, pixels, device)
         if others != (None, 1, None, "run", True, False, None, "auto"):
@@ -119,10 +119,11 @@ def record(
     _render(recording, _save(recording, output, default))
 
 
-def _check_output(output: Path | None, *, is_recording_new: bool) -> None:
+def _check_output(output: Path | None, *, must_recording_be_free: bool) -> None:
     """Check that the packages that make videos are installed, and that `output` can be written.
 
-    `is_recording_new`: whether the recording next to it is written too.
+    `must_recording_be_free`: whether the recording next to it must not exist. With `--replay` it may be the
+    one that is replayed, whose own video is gone; any other is refused when the copy is written.
     """
     with interrupts_blocked():
         from atari_dqn.files.atomic import prepare_folder
@@ -133,7 +134,7 @@ def _check_output(output: Path | None, *, is_recording_new: bool) -> None:
         return
     if output.suffix != ".mp4":
         raise UserError(f"-o: found {str(output)!r}, expected a name that ends in .mp4")
-    check_outputs([output, output.with_suffix(_RECORDING)] if is_recording_new else [output])
+    check_outputs([output, output.with_suffix(_RECORDING)] if must_recording_be_free else [output])
     prepare_folder(output.parent)
 
 
@@ -151,10 +152,11 @@ def _check_games(path: Path | None, num_shown: int, num_played: int | None) -> P
 
 
 def _render_again(path: Path, output: Path | None) -> None:
-    """Render the video of a recording; without an output, next to it, under another name if it has one.
+    """Render the video of a recording again.
 
-    Any other video than its own gets a copy of the recording, which is removed if rendering fails. Its name
-    is none by which a run that is being trained would take the copy for a recording of its own.
+    Without an output that is the recording's own video, x.mp4 of x.json, or x_replay.mp4 if x.mp4 exists. Any
+    other video than its own gets a copy of the recording, which is removed if rendering fails. With `_replay`
+    in its name a run that is being trained does not render the copy: it renders step_N and step_N_M alone.
     """
     with interrupts_blocked():
         from atari_dqn.record.recording import load_recording

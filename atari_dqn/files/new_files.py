@@ -13,10 +13,10 @@ from atari_dqn.errors import UserError
 from atari_dqn.files.atomic import fsync_directory, write_durably, writing
 
 _NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK}
-"""Errors of a file system without hard links."""
+"""Errors if a hard link cannot be made."""
 
 
-def refuse_name_of_option(path: Path, *, where: str) -> None:
+def refuse_leading_hyphen(path: Path, *, where: str) -> None:
     """Raise `UserError` if commands, such as those that resume a run, would take a path for an option.
 
     `where`: the option or argument that names the path.
@@ -31,13 +31,13 @@ def refuse_name_of_option(path: Path, *, where: str) -> None:
 def place_new(partial: Path, path: Path) -> bool:
     """Give a complete file the name `path` unless something has it; return False if something has.
 
-    `partial`: its temporary name in the same folder, by which no other process knows it; it may remain, for
-    the caller to remove. Raise `OSError` if the folder cannot be changed.
+    `partial`: a temporary name in the same folder, which only this process uses. It may remain as a second
+    link, for the caller to remove. Raise `OSError` if the folder cannot be changed.
     """
     try:
         os.link(partial, path)
     except FileExistsError:
-        # a network file system may report its own success as a conflict, if the first answer was lost
+        # with two links ours was made: a network file system reports a conflict if its first answer was lost
         return partial.stat().st_nlink == 2
     except OSError as error:
         if error.errno not in _NO_LINKS:
@@ -83,8 +83,8 @@ def write_numbered(path: Path, data: bytes, *, companion: str | None = None) -> 
     `companion`: the suffix of another file, whose name must be free too. `UserError` as in `write_new`.
     """
     for name in _numbered(path):
-        taken = [name] if companion is None else [name, name.with_suffix(companion)]
-        if not any(os.path.lexists(each) for each in taken) and write_new(name, data):
+        needed = [name] if companion is None else [name, name.with_suffix(companion)]
+        if not any(os.path.lexists(each) for each in needed) and write_new(name, data):
             return name
     raise AssertionError("the numbers do not end")
 

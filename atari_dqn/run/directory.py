@@ -24,7 +24,7 @@ from atari_dqn.files.atomic import (
     writing,
 )
 from atari_dqn.files.documents import check_types, read_json, read_run_file, reading_of_run
-from atari_dqn.files.new_files import refuse_name_of_option
+from atari_dqn.files.new_files import refuse_leading_hyphen
 from atari_dqn.files.whole_directory import whole_directory
 from atari_dqn.run.archive.archive import is_archive_file
 from atari_dqn.run.checkpoint.names import CHECKPOINTS, MANIFEST, is_named_as_checkpoint
@@ -223,7 +223,7 @@ def refuse_existing(path: Path, *, where: str = "--run-dir") -> None:
 
     `where`: the option or argument that names a directory.
     """
-    refuse_name_of_option(path, where=where)
+    refuse_leading_hyphen(path, where=where)
     if "\0" in str(path):
         raise UserError(
             f"run directory {str(path)!r}: a path cannot contain NUL; choose another name with {where}"

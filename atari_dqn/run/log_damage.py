@@ -25,6 +25,7 @@ def log_damage(status: RunStatus) -> str:
     """Describe the damaged tables of a run; empty if there are none, or if the run has not begun."""
     if status.state == "new":  # creates its tables
         return ""
+    # a table with a row that was read has a whole header
     faults = {name: _fault(status.run, name) for name in _NEEDED if name not in status.latest}
     return ", ".join(f"{name}.csv: {fault}" for name, fault in faults.items() if fault)
 
@@ -56,6 +57,7 @@ def suggesting_log_remedy(run: Path) -> Iterator[None]:
     try:
         yield
     except DamagedError as error:
+        # some tables are only of some agents, so that a missing one is no damage here
         if {_fault(run, name) for name in TABLES} <= {"", _MISSING}:
             raise
         raise DamagedError(f"{error}\n{log_remedy(run)}") from error

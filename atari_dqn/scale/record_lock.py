@@ -22,12 +22,12 @@ def locked_to_change(folder: SweepFolder) -> Iterator[None]:
         yield
 
 
-def is_recorded(folder: SweepFolder, member: Member) -> bool:
-    """Return whether the record of a sweep has a member with its spec, and no command is changing the record.
+def may_train(folder: SweepFolder, member: Member) -> bool:
+    """Return whether the record of a sweep still has a member, with the same digest.
 
-    The caller holds the lease of the member. A command that changes the record reads the leases under the
-    same lock: either it finds this lease, and the member keeps its name, or its change is found here. True in
-    a folder without a record, such as a tune's, whose runs do not change.
+    False while another command is changing the record; True without a record, because the runs of a tune do
+    not change. The caller holds the lease of the member. A command that changes the record reads the leases
+    under the same lock: either it finds this lease and leaves the member, or this function finds the change.
     """
     if not exists(folder.record):
         return True

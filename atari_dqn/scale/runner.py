@@ -24,7 +24,7 @@ from atari_dqn.run.sweep.failures import (
 from atari_dqn.run.sweep.folder import SweepFolder
 from atari_dqn.run.sweep.mismatch import mismatch
 from atari_dqn.run.sweep.record import Member
-from atari_dqn.scale.record_lock import is_recorded
+from atari_dqn.scale.record_lock import may_train
 from atari_dqn.scale.room import Placement
 from atari_dqn.scale.takeover import take_over
 from atari_dqn.scale.training_process import last_error, output_length, training_process
@@ -87,7 +87,7 @@ class Runner:
         return held
 
     def _run_held(self, member: Member, placement: Placement, held: HeldLease) -> Outcome:
-        if not is_recorded(self.folder, member):
+        if not may_train(self.folder, member):
             return Outcome(kind="lost")
         other = mismatch(self.folder.run(member.name), member)
         if other is not None:

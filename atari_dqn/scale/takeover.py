@@ -33,9 +33,10 @@ def take_over(run: RunDirectory, stale: Lease, held: HeldLease) -> None:
     On this machine the process group of the training is killed, even if it is suspended. A training on
     another machine cannot be reached. When it continues, it checks its lease before it writes; a row that it
     is appending, and its lock, then belong to removed files, because the logs are replaced by copies and the
-    lock file by a new one. This process holds both locks meanwhile, so that no other one begins to write to a
-    log that is being replaced. If another process holds the lock, such as a user's `dqn resume`, neither is
-    changed.
+    lock file by a new one. Meanwhile this process holds the lock of the new file, and that of the former one
+    if it is free, so that no other process begins to write to a log that is being replaced. If a process
+    other than the stale owner and its training holds the former lock for writing, such as a user's
+    `dqn resume`, neither the logs nor the lock file are replaced.
     """
     if stale.owner.is_here:
         _kill(stale, held)

@@ -22,12 +22,12 @@ SET_OPTION = "--set"
 _MAX_BYTES = 1_000_000  # far above the size of any spec
 _ZIP_SIGNATURE = b"PK\x03\x04"
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
-_PLACE = re.compile(r"\(at (?:line (\d+), column \d+|end of document)\)$")
-_WITH_UNIT = re.compile(r"=\s*([\d.,_]+[km]?)(?=\s*(?:#|$))", re.IGNORECASE)
+_POSITION = re.compile(r"\(at (?:line (\d+), column \d+|end of document)\)$")
+_NUMBER_VALUE = re.compile(r"=\s*([\d.,_]+[km]?)(?=\s*(?:#|$))", re.IGNORECASE)
 _UNQUOTED = re.compile(r"=\s*[\"']?([A-Za-z](?:[\w ./-]*[\w./-])?)[\"']?(?=\s*(?:#|$))")
-_PARTS = r"((?:[\w.-]|\"[^\"]*\"|'[^']*')+)"
-_HEADING = re.compile(rf"\s*\[\[?\s*{_PARTS}\s*\]\]?\s*(?:#|$)")
-_KEY = re.compile(rf"\s*{_PARTS}\s*=")
+_DOTTED_NAME = r"((?:[\w.-]|\"[^\"]*\"|'[^']*')+)"
+_HEADING = re.compile(rf"\s*\[\[?\s*{_DOTTED_NAME}\s*\]\]?\s*(?:#|$)")
+_KEY = re.compile(rf"\s*{_DOTTED_NAME}\s*=")
 _LONGEST_SHOWN = 60
 
 
@@ -63,7 +63,7 @@ def read_toml(path: Path) -> dict[str, Any]:
 def _syntax_problem(text: str, error: tomllib.TOMLDecodeError) -> str:
     """Describe the line that is not TOML, with a suggestion if there is one."""
     lines = text.rstrip().split("\n")
-    place = _PLACE.search(str(error))
+    place = _POSITION.search(str(error))
     number = min(int(place[1]) if place and place[1] else len(lines), len(lines))
     # tomllib also rejects lines of correct syntax if they repeat a key or a section.
     if "twice" in str(error) or "overwrite" in str(error):
@@ -84,8 +84,9 @@ def _repetition(lines: Sequence[str]) -> str:
     """Describe how the last key or section of some lines repeats an earlier one."""
     *earlier, (number, name) = [(0, ""), *_names(lines)]
     same = [line for line, other in earlier if other == name]
+    # tomllib rejects [a] after `a.b = …` as a repetition too
     within = [line for line, other in earlier if other.startswith(f"{name}.")]
-    if not same and not within and number != len(lines):  # a name that was not found
+    if not same and not within and number != len(lines):  # the patterns of `_names` missed the last line
         return f"line {len(lines)} repeats a key or a section; expected each once"
     before = f"line {(same or within)[-1]}" if same or within else "an earlier line"
     if _HEADING.match(lines[number - 1]):
@@ -115,7 +116,7 @@ def _is_toml(line: str) -> bool:
 def _as_toml(line: str) -> str:
     """Write booleans of Python and numbers such as `2.4M` in a line as TOML."""
     line = re.sub(r"=\s*(True|False)\b", lambda match: match[0].lower(), line)
-    return _WITH_UNIT.sub(_as_integer, line)
+    return _NUMBER_VALUE.sub(_as_integer, line)
 
 
 def _as_integer(value: re.Match[str]) -> str:

@@ -23,7 +23,7 @@ VARIANTS = {
     "trackA_lua_he_doubled": "Lua code's, He's weights, doubled gradients",
     "trackA_lua_he_doubled_area": "Lua code's, He's weights, doubled gradients, resize by area",
 }
-"""By the first part of the run's name, which in a sweep is the method's."""
+"""By the part of a run's name before its game. `trackA_lua_2m` has a budget of 2M frames."""
 MILLIONS = (1, 2, 3, 5, 10)
 TOTAL_MILLIONS = max(MILLIONS)
 UPDATES_FRAMES = 200_000
@@ -31,9 +31,9 @@ UPDATES_FRAMES = 200_000
 UPDATES_AT = (400_000, 600_000, 1_000_000, 1_600_000, 2_000_000)
 """Ends of the intervals that the page shows."""
 CUT_NOTE = f" {MARK}: the cap cut games, so that there is no verdict."
-OTHERWISE = "‡"
+OTHER_RESIZE_MARK = "‡"
 """The mark of a score on frames that are resized otherwise than the published ones."""
-RESIZE = "area"
+PUBLISHED_RESIZE = "area"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,7 +113,7 @@ def table(runs: list[TrackARun]) -> str:
 
 
 def table_of_updates(runs: list[TrackARun], updates: pl.DataFrame) -> str:
-    """Format the mean loss and the mean norm of the gradient of each run on Pong."""
+    """Format loss, gradient norm and training return of each run on Pong, averaged over intervals."""
     columns = [f"{frames / 1e6:g}M" for frames in UPDATES_AT]
     lines = [f"| pong | | {' | '.join(columns)} |", "|---" * (len(columns) + 2) + "|"]
     for run in runs:
@@ -154,14 +154,18 @@ def score_at(evaluations: pl.DataFrame, millions: int) -> Score | None:
 
 
 def cell_of(run: TrackARun, millions: int, figure: Figure | None) -> str:
-    """Format a run's score at so many frames, and its verdict if the published score has its protocol."""
+    """Format a run's score at so many frames, with its verdict if there is one.
+
+    There is one if no game was cut, frames are resized as the published ones, and the published score is of
+    one evaluation, as below 10M frames.
+    """
     score = score_at(run.evaluations, millions)
     if score is None:
         return "–"
     if score.is_cut:
         return number(score.mean) + MARK
-    if run.made["resize"] != RESIZE:
-        return number(score.mean) + OTHERWISE
+    if run.made["resize"] != PUBLISHED_RESIZE:
+        return number(score.mean) + OTHER_RESIZE_MARK
     if figure is None or 1_000_000 * millions >= AVERAGED_FROM_FRAMES:
         return number(score.mean)
     return f"{number(score.mean)}, {verdict_of(score.mean, figure)}"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from atari_dqn.errors import UserError
-from atari_dqn.files.new_files import place_new, refuse_name_of_option, write_new, write_numbered
+from atari_dqn.files.new_files import place_new, refuse_leading_hyphen, write_new, write_numbered
 
 LINK = os.link
 
@@ -81,9 +81,9 @@ def test_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["-x", "--plain", "-x/run"])
 def test_name_that_commands_would_take_for_an_option_is_refused(name: str) -> None:
     with pytest.raises(UserError, match=rf"--folder: found '{name}', which other commands"):
-        refuse_name_of_option(Path(name), where="--folder")
+        refuse_leading_hyphen(Path(name), where="--folder")
 
 
 @pytest.mark.parametrize("name", ["runs/-x", "/-x", "x-"])
 def test_name_with_a_hyphen_elsewhere_is_accepted(name: str) -> None:
-    refuse_name_of_option(Path(name), where="--folder")
+    refuse_leading_hyphen(Path(name), where="--folder")

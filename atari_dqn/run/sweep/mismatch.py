@@ -18,11 +18,11 @@ _MOST_DIFFERENCES = 3
 
 
 def mismatch(run: RunDirectory, member: Member) -> Failure | None:
-    """Return why a run directory holds another run than that of a member; None if it does not.
+    """Compare a run directory with a member of a sweep; return a failure if it holds a run of another spec.
 
     A budget that was raised by hand does not matter: `spec.toml` never changes. If the digests differ, the
-    keys are compared, because other versions may compute another digest of the same spec. A run whose files
-    cannot be read is left to the commands that train or compare it, which name the damage.
+    keys are compared, because other versions may compute another digest of the same spec. None also for a run
+    whose files cannot be read: the commands that train or compare it name the damage.
     """
     try:
         if run.read_provenance()["spec"]["digest"] == member.digest:
@@ -37,7 +37,10 @@ def mismatch(run: RunDirectory, member: Member) -> Failure | None:
 
 
 def _differences(run: RunDirectory, member: Member) -> Iterator[str]:
-    """Describe the keys of a run that differ from a member's, without those that are newer than the run."""
+    """Describe the keys of a run whose values differ from the member's.
+
+    Keys that only one of them has are left out: the other is of an earlier version.
+    """
     entries = table_entries(read_toml(run.spec), where=str(run.spec))
     expected = with_added_keys(member.values, {})
     for key, value in check_entries(entries).values.items():

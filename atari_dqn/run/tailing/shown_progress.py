@@ -1,4 +1,4 @@
-"""Compute how far a run has come from what its files say."""
+"""Compute the progress of a run, as it is displayed, from its files."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ class ShownProgress:
 
     @property
     def shown_budget(self) -> int:
-        """The budget for bars and percentages: at least the frames of an import."""
+        """The budget as displayed; of an import beyond its spec its frames."""
         return self.frames if self.is_beyond_spec else self.budget
 
     @property
     def share(self) -> float:
         """Progress as a share of the budget."""
-        return min(1.0, self.frames / max(1, self.budget))
+        return min(1.0, self.frames / max(1, self.shown_budget))
 
     def text(self, *, unit: str = "") -> str:
-        """Format frames and budget: `2,000 of 4,000 (50.0%)`; with a unit `2,000 of 4,000 frames (50.0%)`."""
+        """Format frames and budget: `2,000 of 4,000 (50.0%)`; `unit` follows the numbers, with its space."""
         if self.is_beyond_spec:
             return f"{self.frames:,}{unit} ({self.budget:,} by its spec)"
         return f"{self.frames:,} of {self.budget:,}{unit} ({self.share:.1%})"
 
 
 def shown_progress(status: RunStatus) -> ShownProgress:
-    """Compute the progress of a run, also from its last evaluation, which comes after the last period."""
+    """Compute the progress of a run; its last evaluation may be later than the last row of other tables."""
     evaluated = int(status.latest.get("eval_log", {}).get("env_frames", 0))
     return ShownProgress(
         frames=max(status.env_frames, evaluated),
