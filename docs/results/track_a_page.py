@@ -11,6 +11,7 @@ from keep_pqn import Run, number
 from track_a_text import COMMANDS, TEXT
 
 from atari_dqn.compare.reference.caps import MARK
+from atari_dqn.compare.reference.match import figure_at
 from atari_dqn.compare.reference.studies import Figure, curves
 
 PLOT = "track_a/curves.png"
@@ -24,7 +25,7 @@ VARIANTS = {
     "trackA_lua_he_doubled_area": "Lua code's, He's weights, doubled gradients, resize by area",
 }
 """By the part of a run's name before its game. `trackA_lua_2m` has a budget of 2M frames."""
-MILLIONS = (1, 2, 3, 5, 10)
+MILLIONS = (1, 2, 3, 4, 5, 10)
 TOTAL_MILLIONS = max(MILLIONS)
 UPDATES_FRAMES = 200_000
 """Length of the intervals over which the update log is averaged."""
@@ -102,12 +103,12 @@ def table(runs: list[TrackARun]) -> str:
         "|---" * (len(MILLIONS) + 2) + "|",
     ]
     for game in games_of(runs):
-        figures = published(game)
+        figures = {each: figure_of(game, each) for each in MILLIONS}
         for run in runs:
             if run.game == game:
-                cells = (cell_of(run, each, figures.get(each)) for each in MILLIONS)
+                cells = (cell_of(run, each, figures[each]) for each in MILLIONS)
                 lines.append(f"| {game} | {run.label} | {' | '.join(cells)} |")
-        cells = (bracketed(figures.get(each)) for each in MILLIONS)
+        cells = (bracketed(figures[each]) for each in MILLIONS)
         lines.append(f"| | nnabla-rl, DQN | {' | '.join(cells)} |")
     return "\n".join(lines)
 
@@ -142,6 +143,12 @@ def training_return(run: TrackARun, frames: int) -> float:
 def published(game: str) -> dict[int, Figure]:
     """Return the published figures of a game by millions of frames."""
     return {figure.env_frames // 1_000_000: figure for figure in curves(game)[PUBLISHED]}
+
+
+def figure_of(game: str, millions: int) -> Figure | None:
+    """Return the published figure at so many frames, interpolated between two as `dqn compare` does."""
+    found = figure_at(curves(game)[PUBLISHED], 1_000_000 * millions)
+    return found and found[0]
 
 
 def score_at(evaluations: pl.DataFrame, millions: int) -> Score | None:

@@ -121,7 +121,7 @@ def references(subject: Subject, env_frames: int) -> Iterator[Reference]:
     for study, curve in _curves(subject):
         due = (each.env_frames for each in curve if subject.counts_at(each.env_frames, env_frames))
         frames = next(due, env_frames)
-        figure = (curve[0], None) if len(curve) == 1 else _at(curve, frames)
+        figure = (curve[0], None) if len(curve) == 1 else figure_at(curve, frames)
         if figure is None:
             continue
         point, between = figure
@@ -200,7 +200,11 @@ def _nearest_agent(subject: Subject, study: Study, agents: Sequence[str]) -> str
     return next((agent for agent in (*same, first_part, _FALLBACK_AGENT) if agent in agents), None)
 
 
-def _at(points: tuple[Figure, ...], env_frames: int) -> tuple[Figure, tuple[int, int] | None] | None:
+def figure_at(points: tuple[Figure, ...], env_frames: int) -> tuple[Figure, tuple[int, int] | None] | None:
+    """Return the figure of a curve at some frames, and the two between which it is interpolated, if it is.
+
+    None outside the curve.
+    """
     for figure in points:
         if figure.env_frames == env_frames:
             return figure, None
