@@ -49,10 +49,10 @@ of training games, whose ε is the same in all runs but the first:
 With doubled gradients the loss is another: an unpredicted reward of ±1 costs 0.75, not 0.5.
 
 - **With all four, three of the four scores lie between the published seeds**, and that at 3M just below.
-  Evaluations vary: −17.9 at 2M and −18.8 at 3M have standard errors of 0.6 and 0.3. One run with one seed does
-  not say how much of that each setting did. In the training games before 2M, the mean rises with the larger
-  weights and again with doubled gradients, but not with the resizing (standard errors are 0.1 to 0.25 within
-  a run; between seeds they are unknown), though the evaluation is two points higher with it.
+  Evaluations vary: −17.9 at 2M and −18.8 at 3M have standard errors of 0.6 and 0.3. One run with one seed
+  does not say how much of that each setting did. In the training games before 2M, the mean rises with the
+  larger weights and again with doubled gradients, but not with the resizing (standard errors are 0.1 to 0.25
+  within a run; between seeds they are unknown), though the evaluation is two points higher with it.
 - **The loss leaves its plateau a million frames earlier with the larger weights.** While a network predicts
   no reward at all, its loss stays near 0.011 (with doubled gradients it would be near 0.017, by calculation).
   With the smaller weights it leaves this value between 1 and 1.6 million frames, with the larger ones between
