@@ -84,6 +84,13 @@ def test_name_that_commands_would_take_for_an_option_is_refused(name: str) -> No
         refuse_leading_hyphen(Path(name), where="--folder")
 
 
-@pytest.mark.parametrize("name", ["runs/-x", "/-x", "x-"])
-def test_name_with_a_hyphen_elsewhere_is_accepted(name: str) -> None:
-    refuse_leading_hyphen(Path(name), where="--folder")
+@pytest.mark.parametrize(
+    ("name", "is_refused"), [("runs/-x", False), ("/-x", False), ("x-", False), ("-x", True)]
+)
+def test_only_a_hyphen_at_the_beginning_is_refused(name: str, is_refused: bool) -> None:
+    errors: list[UserError] = []
+    try:
+        refuse_leading_hyphen(Path(name), where="--folder")
+    except UserError as error:
+        errors.append(error)
+    assert bool(errors) == is_refused
