@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from atari_dqn.telemetry.events import Sink
     from atari_dqn.telemetry.sinks.options import SinkOptions
     from atari_dqn.train.build import MakeActors
-    from atari_dqn.train.resumption import ResumePoint
+    from atari_dqn.train.resume_point import ResumePoint
 
 EXAMPLES = """\
 dqn resume outputs/pong_quick_seed1
@@ -76,7 +76,7 @@ def resume(
     core_times, run, sink_options = _open(run_dir, num_threads, device, sink, notify)
     with interrupts_blocked():
         from atari_dqn.train import launch
-        from atari_dqn.train.resumption import recorded_spec
+        from atari_dqn.train.resume_point import recorded_spec
         from atari_dqn.train.summary import result_text
 
     point, budget = _point_and_budget(run, checkpoint, total_frames, set_aside_logs=set_aside_damaged_logs)
@@ -161,7 +161,7 @@ def _announced(
         from atari_dqn.machine.hardware import find_hardware
         from atari_dqn.train import preflight
         from atari_dqn.train.build import local_actors
-        from atari_dqn.train.resumption import recorded_spec
+        from atari_dqn.train.resume_point import recorded_spec
         from atari_dqn.view.run_views import run_views
 
     run, resolved = point.run, recorded_spec(point.run)

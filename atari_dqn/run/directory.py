@@ -27,7 +27,7 @@ from atari_dqn.files.documents import check_types, read_json, read_run_file, rea
 from atari_dqn.files.new_files import refuse_leading_hyphen
 from atari_dqn.files.whole_directory import whole_directory
 from atari_dqn.run.archive.archive import is_archive_file
-from atari_dqn.run.checkpoint.names import CHECKPOINTS, MANIFEST, is_named_as_checkpoint
+from atari_dqn.run.checkpoint.names import CHECKPOINTS, is_named_as_checkpoint, refuse_missing_manifest
 from atari_dqn.run.lock import locked, locked_for_reading
 from atari_dqn.run.provenance import Provenance
 from atari_dqn.telemetry.columns import TABLES
@@ -283,8 +283,7 @@ def _check_is_run(path: Path) -> None:
 
 
 def _refuse_checkpoint(path: Path) -> NoReturn:
-    if not is_file(path / MANIFEST):
-        raise DamagedError(f"{path / MANIFEST}: missing")
+    refuse_missing_manifest(path)
     checkpoint = path.resolve()
     raise UserError(
         f"{path} is a checkpoint; expected its run: {checkpoint.parent.parent}\n"

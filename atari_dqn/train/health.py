@@ -22,7 +22,7 @@ from atari_dqn.telemetry.gates.update_gates import UpdateRecord
 from atari_dqn.train.contention_monitor import ContentionMonitor
 from atari_dqn.train.diagnostic_bundle import README, write_bundle
 from atari_dqn.train.learning import Learning
-from atari_dqn.train.resumption import resume_command
+from atari_dqn.train.resume_point import resume_command
 from atari_dqn.types import StateDict
 
 HISTORY_UPDATES = 1_000

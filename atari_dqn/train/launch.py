@@ -44,14 +44,8 @@ from atari_dqn.train.resume_exactness import (
     unknown_threads,
     why_inexact,
 )
-from atari_dqn.train.resumption import (
-    ResumePoint,
-    recorded_spec,
-    refuse_to_discard,
-    reopened,
-    resume_command,
-    resume_point,
-)
+from atari_dqn.train.resume_point import ResumePoint, recorded_spec, resume_command
+from atari_dqn.train.resumption import refuse_to_discard, reopened, resume_point
 from atari_dqn.train.run_sinks import RunSinks, open_sinks
 from atari_dqn.train.session import Session
 from atari_dqn.train.set_aside import forget_logs, set_aside

@@ -15,7 +15,7 @@ from atari_dqn.run.threads import KEY
 from atari_dqn.spec.added_packages import packages_of, unrecorded_code
 from atari_dqn.spec.constraints import decided
 from atari_dqn.spec.schema import Spec
-from atari_dqn.train.resumption import ResumePoint, recorded_spec
+from atari_dqn.train.resume_point import ResumePoint, recorded_spec
 
 MAY_DIFFER = "the run may differ from an uninterrupted one: "
 """The beginning of the message of an event of kind `inexact`, which a reason follows."""

@@ -1,83 +1,44 @@
-"""Determine the point from which a run resumes, check its files, and restore the training."""
+"""Find the point from which a run resumes, and restore its training from there."""
 
 from __future__ import annotations
 
-import shlex
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import torch
 
 from atari_dqn.actors.inline import InlineActors
 from atari_dqn.envs.worker_handle import WorkerFailedError
 from atari_dqn.errors import DamagedError, InfrastructureError, UserError
-from atari_dqn.files.atomic import is_file
 from atari_dqn.run.added_parts import explained_by_packages
 from atari_dqn.run.archive.archive import refuse_imported
-from atari_dqn.run.checkpoint.bookkeeping import check_bookkeeping
-from atari_dqn.run.checkpoint.manifest import read_manifest, verify
-from atari_dqn.run.checkpoint.names import MANIFEST, named_step
-from atari_dqn.run.checkpoint.reconcile import checkpoint_directories, reconcile, refuse_wrong_place
-from atari_dqn.run.checkpoint.rewind import later_agents, named_checkpoint, refuse_empty_store
+from atari_dqn.run.checkpoint.manifest import verify
+from atari_dqn.run.checkpoint.names import named_step, refuse_missing_manifest
+from atari_dqn.run.checkpoint.reconcile import (
+    checkpoint_directories,
+    later_agents,
+    reconcile,
+    refuse_wrong_place,
+)
+from atari_dqn.run.checkpoint.rewind import named_checkpoint, refuse_empty_store
 from atari_dqn.run.checkpoint.store import CheckpointStore, read_state
 from atari_dqn.run.directory import RunDirectory
-from atari_dqn.run.threads import KEY, threads_at
-from atari_dqn.spec.loader import ResolvedSpec, load_resolved
 from atari_dqn.spec.schema import Spec
 from atari_dqn.train.build import MakeActors, assemble, local_actors
 from atari_dqn.train.learning import Learning
+from atari_dqn.train.resume_point import (
+    DamagedLogError,
+    ResumePoint,
+    beginning_of,
+    point_at,
+    recorded_spec,
+    resume_command,
+)
 from atari_dqn.types import StateDict
-
-
-@dataclass(frozen=True, kw_only=True)
-class ResumePoint:
-    """The point from which a run resumes: a checkpoint, or the beginning if there is none."""
-
-    run: RunDirectory
-    checkpoint: Path | None
-    step: int
-    bookkeeping: StateDict
-    damaged_logs: tuple[str, ...] = ()
-    """Names of the damaged logs that are to be set aside."""
-
-    @property
-    def name(self) -> str:
-        """The name of the checkpoint, or `the beginning`."""
-        return self.checkpoint.name if self.checkpoint else "the beginning"
-
-    @property
-    def total_frames(self) -> int:
-        """The budget at this point in emulator frames."""
-        if self.checkpoint is None:
-            return recorded_spec(self.run).spec.training.total_frames
-        return int(self.bookkeeping["total_frames"])
-
-    @property
-    def threads(self) -> int:
-        """The number of torch's threads with which the run continues."""
-        return threads_at(self.run, self.step, saved=self.bookkeeping.get(KEY))
-
-    def budget(self, total_frames: int | None) -> int:
-        """Return the new budget in emulator frames: `total_frames` if given, or else the current one.
-
-        Raise `UserError` for a finished run without `total_frames`, and for a budget that is not larger.
-        """
-        finished = self.bookkeeping.get("finished") and self.run.summary.exists()
-        if total_frames is None and finished:
-            raise UserError(
-                f"{self.run.path} is complete at {self.total_frames:,} frames; "
-                f"`{resume_command(self.run)} --frames N` continues to frame N"
-            )
-        if total_frames is not None and total_frames <= self.total_frames:
-            raise UserError(
-                f"--frames {total_frames:,}: the budget is {self.total_frames:,} frames already; "
-                "expected more"
-            )
-        return total_frames or self.total_frames
 
 
 def resume_point(
@@ -101,66 +62,22 @@ def _find_point(run: RunDirectory, checkpoint: str | None, set_aside_logs: bool)
     store = CheckpointStore(run.checkpoints)
     with suggesting_intact_checkpoint(run):
         if checkpoint is not None:
-            return _point_at(run, named_checkpoint(store, checkpoint), set_aside_logs=set_aside_logs)
+            return point_at(run, named_checkpoint(store, checkpoint), set_aside_logs=set_aside_logs)
         found = reconcile(store.folder)
         if found.lost is not None:
             _refuse_lost_checkpoint(found.lost)
         if found.entries:
             # the link may be one checkpoint behind after a crash
-            return _point_at(run, store.folder / found.entries[-1].path, set_aside_logs=set_aside_logs)
+            return point_at(run, store.folder / found.entries[-1].path, set_aside_logs=set_aside_logs)
         refuse_empty_store(run)
         return beginning_of(run)
 
 
-def beginning_of(run: RunDirectory) -> ResumePoint:
-    """Return the point before the first step of a run."""
-    return ResumePoint(run=run, checkpoint=None, step=0, bookkeeping={})
-
-
 def _refuse_lost_checkpoint(checkpoint: Path) -> NoReturn:
     """Raise `DamagedError` with what is wrong with a checkpoint."""
-    if not is_file(checkpoint / MANIFEST):
-        raise DamagedError(f"{checkpoint / MANIFEST}: missing")
+    refuse_missing_manifest(checkpoint)
     refuse_wrong_place(checkpoint, verify(checkpoint)["step"])
     raise DamagedError(f"{checkpoint}: is not a checkpoint of this run")
-
-
-def _point_at(run: RunDirectory, checkpoint: Path, *, set_aside_logs: bool = False) -> ResumePoint:
-    if not is_file(checkpoint / MANIFEST):
-        raise DamagedError(f"{checkpoint / MANIFEST}: missing")
-    manifest = read_manifest(checkpoint)
-    check_bookkeeping(checkpoint / MANIFEST, manifest["bookkeeping"])
-    refuse_wrong_place(checkpoint, manifest["step"])
-    damaged = _damaged_logs(run, manifest["bookkeeping"].get("files", {}), set_aside_logs=set_aside_logs)
-    return ResumePoint(
-        run=run,
-        checkpoint=checkpoint,
-        step=manifest["step"],
-        bookkeeping=manifest["bookkeeping"],
-        damaged_logs=tuple(damaged),
-    )
-
-
-class DamagedLogError(DamagedError):
-    """A log differs from its record in a checkpoint, which may itself be intact."""
-
-
-def check_records(run: RunDirectory, records: Mapping[str, Mapping[str, Any]]) -> None:
-    """Raise a `DamagedError` for the first file outside the checkpoints that does not match its record."""
-    tuple(_damaged_logs(run, records, set_aside_logs=False))
-
-
-def _damaged_logs(
-    run: RunDirectory, records: Mapping[str, Mapping[str, Any]], *, set_aside_logs: bool
-) -> Iterator[str]:
-    """Yield the damaged logs to be set aside; raise `DamagedError` for any other damaged file."""
-    for name, problem in run.problems(records):
-        message = f"{run.path / name}: {problem}"
-        if not run.is_log(name):
-            raise DamagedError(message)
-        if not set_aside_logs:
-            raise DamagedLogError(message)
-        yield name
 
 
 @contextmanager
@@ -265,7 +182,7 @@ def _older_checkpoint(run: RunDirectory) -> str:
 def _is_loadable(run: RunDirectory, checkpoint: Path) -> bool:
     """Return whether a run can resume from a checkpoint, with all checks of a resume."""
     try:
-        point = _point_at(run, checkpoint)
+        point = point_at(run, checkpoint)
         spec = _cheap_to_assemble(recorded_spec(run).spec)
         with closing(assemble(spec, torch.device("cpu"), InlineActors)) as training:
             _load(training, checkpoint, point)
@@ -279,16 +196,6 @@ def _cheap_to_assemble(spec: Spec) -> Spec:
     learner = replace(spec.learner, compile=False, precision="fp32")
     replay = replace(spec.replay, device="cpu")
     return replace(spec, learner=learner, replay=replay, system=replace(spec.system, workers=0))
-
-
-def resume_command(run: RunDirectory) -> str:
-    """Return the command that resumes a run."""
-    return f"dqn resume {shlex.quote(str(run.path))}"
-
-
-def recorded_spec(run: RunDirectory) -> ResolvedSpec:
-    """Load the spec of a run with its recorded name."""
-    return replace(load_resolved(run.spec, run.read_provenance()), name=run.recorded("name"))
 
 
 def _with_recorded_replay_device(spec: Spec, run: RunDirectory, device: torch.device) -> Spec:

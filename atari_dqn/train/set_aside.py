@@ -19,7 +19,7 @@ from atari_dqn.run.checkpoint.reconcile import checkpoint_directories
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.telemetry.columns import TABLES, column_names
 from atari_dqn.telemetry.csv_table import CsvTable
-from atari_dqn.train.resumption import ResumePoint
+from atari_dqn.train.resume_point import ResumePoint
 from atari_dqn.types import StateDict
 
 

@@ -24,7 +24,8 @@ from atari_dqn.run.checkpoint.store import CheckpointStore
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.recorded_scores import check_score
 from atari_dqn.run.scores import EvaluationScore
-from atari_dqn.train.resumption import check_records, resume_command, suggesting_intact_checkpoint
+from atari_dqn.train.resume_point import check_records, resume_command
+from atari_dqn.train.resumption import suggesting_intact_checkpoint
 from atari_dqn.train.summary import sealed_summary
 
 

@@ -16,13 +16,8 @@ from atari_dqn.run.checkpoint.state_tree import digest_of_digests
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.threads import KEY, steps_with_the_same_threads
 from atari_dqn.train.resume_exactness import why_not_deterministic, why_not_repeatable, why_not_restored
-from atari_dqn.train.resumption import (
-    ResumePoint,
-    beginning_of,
-    recorded_spec,
-    resume_command,
-    resume_point,
-)
+from atari_dqn.train.resume_point import ResumePoint, beginning_of, recorded_spec, resume_command
+from atari_dqn.train.resumption import resume_point
 from atari_dqn.verify.checks import CheckedFiles, check_run
 from atari_dqn.verify.differences import between, explained, from_own_rows, from_recorded, lost_rows
 from atari_dqn.verify.records import (

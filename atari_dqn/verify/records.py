@@ -15,7 +15,8 @@ from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.logged_events import LoggedEvent, logged_events
 from atari_dqn.telemetry.columns import TABLES_ADDED
 from atari_dqn.train.resume_exactness import MAY_DIFFER, concerns_threads
-from atari_dqn.train.resumption import ResumePoint, beginning_of, recorded_spec, resume_point
+from atari_dqn.train.resume_point import ResumePoint, beginning_of, recorded_spec
+from atari_dqn.train.resumption import resume_point
 from atari_dqn.verify.repetition import REPEATED
 
 _SAVED = re.compile(r"saved step ([\d,]+)")

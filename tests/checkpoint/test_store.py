@@ -17,8 +17,8 @@ from atari_dqn.errors import DamagedError, DiskFullError, UserError
 from atari_dqn.files.atomic import sha256_of_file
 from atari_dqn.run.checkpoint import stages
 from atari_dqn.run.checkpoint.manifest import sealed, verify
-from atari_dqn.run.checkpoint.reconcile import checkpoint_directories, reconcile
-from atari_dqn.run.checkpoint.rewind import later_agents, named_checkpoint, rewind
+from atari_dqn.run.checkpoint.reconcile import checkpoint_directories, later_agents, reconcile
+from atari_dqn.run.checkpoint.rewind import named_checkpoint, rewind
 from atari_dqn.run.checkpoint.stages import restore_replaced
 from atari_dqn.run.checkpoint.state_files import read_agent
 from atari_dqn.run.checkpoint.state_tree import tree_digest

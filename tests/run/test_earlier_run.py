@@ -23,7 +23,8 @@ from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.tailing.status import RunStatus
 from atari_dqn.telemetry.columns import column_names
 from atari_dqn.train import launch
-from atari_dqn.train.resumption import beginning_of, recorded_spec, reopened
+from atari_dqn.train.resume_point import beginning_of, recorded_spec
+from atari_dqn.train.resumption import reopened
 from atari_dqn.verify.checks import check_run
 
 ARCHIVE = Path(__file__).with_name("earlier_run.tar.xz")

@@ -158,6 +158,21 @@ def test_newest_checkpoint_that_is_gone_is_not_passed_over_for_want_of_a_catalog
         resume_point(RunDirectory.open(copied))
 
 
+@pytest.mark.parametrize("first", [150, 200])
+def test_newest_checkpoint_that_is_not_listed_keeps_its_agent_though_its_replay_is_gone(
+    copied: Path, first: int
+) -> None:
+    for entry in read_catalog(copied / "checkpoints"):
+        if entry.step < first:
+            shutil.rmtree(copied / "checkpoints" / entry.path)
+    kept = [entry for entry in read_catalog(copied / "checkpoints") if first <= entry.step < 200]
+    write_catalog(copied / "checkpoints", kept)
+    shutil.rmtree(copied / "checkpoints" / NEWEST / "replay")
+    with pytest.raises(DamagedError, match=r"step_000000200: its replay is missing"):
+        resumed(copied)
+    assert (copied / "checkpoints" / NEWEST / "agent.pt").exists()
+
+
 def test_older_checkpoint_that_was_removed_by_hand_is_listed_no_longer(copied: Path) -> None:
     shutil.rmtree(copied / "checkpoints/step_000000100")
     found = reconcile(copied / "checkpoints")

@@ -26,7 +26,8 @@ from atari_dqn.run.directory import RunDirectory
 from atari_dqn.train import launch
 from atari_dqn.train import resume_exactness as promises
 from atari_dqn.train.learning import Learning
-from atari_dqn.train.resumption import ResumePoint, beginning_of, resume_point
+from atari_dqn.train.resume_point import ResumePoint, beginning_of
+from atari_dqn.train.resumption import resume_point
 
 SHORT = ("training.total_frames=800", "checkpoint.keep_last=2")
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from atari_dqn.errors import DamagedError
-from atari_dqn.files.atomic import is_file
 from atari_dqn.run.archive.archive import refuse_missing_archive
-from atari_dqn.run.checkpoint.names import MANIFEST, run_folder
+from atari_dqn.run.checkpoint.names import refuse_missing_manifest, run_folder
 from atari_dqn.run.checkpoint.rewind import refuse_empty_store
 from atari_dqn.run.checkpoint.store import CheckpointStore
 from atari_dqn.run.directory import RunDirectory
@@ -25,6 +23,5 @@ def locate(path: Path) -> tuple[RunDirectory, Path]:
         refuse_empty_store(run)
         return run, CheckpointStore(run.checkpoints).latest()
     checkpoint = run.checkpoints / path.resolve().name
-    if not is_file(checkpoint / MANIFEST):
-        raise DamagedError(f"{checkpoint / MANIFEST}: missing")
+    refuse_missing_manifest(checkpoint)
     return run, checkpoint

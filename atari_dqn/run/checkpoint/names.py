@@ -6,6 +6,7 @@ import os
 import re
 from pathlib import Path
 
+from atari_dqn.errors import DamagedError
 from atari_dqn.files.atomic import exists, is_file
 
 MANIFEST = "manifest.json"
@@ -25,6 +26,12 @@ def named_step(name: str) -> int:
     """
     found = _NAME.fullmatch(name)
     return int(found[1]) if found else -1
+
+
+def refuse_missing_manifest(checkpoint: Path) -> None:
+    """Raise `DamagedError` if a checkpoint has no manifest."""
+    if not is_file(checkpoint / MANIFEST):
+        raise DamagedError(f"{checkpoint / MANIFEST}: missing")
 
 
 def is_named_as_checkpoint(path: Path) -> bool:

@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from atari_dqn.errors import DamagedError
+from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.files.atomic import is_file
 from atari_dqn.run.checkpoint.bookkeeping import check_bookkeeping
 from atari_dqn.run.checkpoint.catalog import CATALOG, CatalogEntry, read_catalog
 from atari_dqn.run.checkpoint.manifest import read_manifest, verify
 from atari_dqn.run.checkpoint.names import MANIFEST, checkpoint_name, named_step
+from atari_dqn.run.checkpoint.state_files import AGENT
 from atari_dqn.run.scores import EvaluationScore
 
 
@@ -31,7 +32,8 @@ class Reconciled:
     remarks: tuple[str, ...]
     """Each difference between the entries and the catalog, as a sentence for the user."""
     lost: Path | None
-    """The newest checkpoint, if it is damaged and the catalog is unusable; it is not among the entries."""
+    """The newest checkpoint, if it is not among the entries, because it is damaged and not listed, and the
+    catalog is unusable or a later checkpoint than the entries has an agent."""
 
 
 def reconcile(folder: Path) -> Reconciled:
@@ -46,7 +48,7 @@ def reconcile(folder: Path) -> Reconciled:
     return Reconciled(
         entries=tuple(entries[name] for name in sorted(entries, key=named_step)),
         remarks=tuple(remarks),
-        lost=_lost(folder, newest) if damage else None,
+        lost=_lost(folder, newest) if damage or later_agents(folder, newest) else None,
     )
 
 
@@ -54,6 +56,32 @@ def checkpoint_directories(folder: Path) -> list[Path]:
     """Return every directory that has a checkpoint's name and a manifest, oldest first."""
     found = [path for path in folder.glob("step_*") if is_file(path / MANIFEST)]
     return sorted(found, key=lambda path: named_step(path.name))
+
+
+def later_agents(folder: Path, step: int) -> list[str]:
+    """Return the names of the checkpoints after `step` whose agents are not known to be damaged.
+
+    They are worth keeping although training may not be able to resume from them, for example without a
+    replay. Oldest first.
+    """
+    later = [path for path in folder.glob("step_*") if named_step(path.name) > step]
+    return [path.name for path in sorted(later, key=lambda path: named_step(path.name)) if _has_agent(path)]
+
+
+def _has_agent(checkpoint: Path) -> bool:
+    if not is_file(checkpoint / AGENT):
+        return False
+    try:
+        read_manifest(checkpoint)
+    except (UserError, DamagedError):  # it may be restored, or be that of a later version
+        return True
+    try:
+        verify(checkpoint, only=[AGENT])
+    except DamagedError:
+        return False
+    except UserError:  # it cannot be read at present
+        return True
+    return True
 
 
 def is_intact(checkpoint: Path) -> bool:

@@ -7,10 +7,8 @@ from pathlib import Path
 from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.files.atomic import is_file
 from atari_dqn.run.checkpoint.catalog import CATALOG, write_catalog
-from atari_dqn.run.checkpoint.manifest import read_manifest, verify
-from atari_dqn.run.checkpoint.names import MANIFEST, linked_name, named_step
+from atari_dqn.run.checkpoint.names import linked_name, named_step, refuse_missing_manifest
 from atari_dqn.run.checkpoint.reconcile import catalog_is_lost, checkpoint_directories, reconcile
-from atari_dqn.run.checkpoint.state_files import AGENT
 from atari_dqn.run.checkpoint.store import CheckpointStore
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.leases.guard import check_lease
@@ -39,36 +37,9 @@ def refuse_empty_store(run: RunDirectory) -> None:
         return
     named = [path for path in run.checkpoints.glob("step_*") if named_step(path.name) >= 0 and path.is_dir()]
     if named:
-        newest = max(named, key=lambda path: named_step(path.name))
-        raise DamagedError(f"{newest / MANIFEST}: missing")
+        refuse_missing_manifest(max(named, key=lambda path: named_step(path.name)))
     if is_file(run.events) and b'"kind": "checkpoint"' in run.events.read_bytes():
         raise DamagedError(f"{run.checkpoints}: empty, although {run.events.name} lists checkpoints")
-
-
-def later_agents(folder: Path, step: int) -> list[str]:
-    """Return the names of the checkpoints after `step` whose agents are not known to be damaged.
-
-    They are worth keeping although training may not be able to resume from them, for example without a
-    replay. Oldest first.
-    """
-    later = [path for path in folder.glob("step_*") if named_step(path.name) > step]
-    return [path.name for path in sorted(later, key=lambda path: named_step(path.name)) if _has_agent(path)]
-
-
-def _has_agent(checkpoint: Path) -> bool:
-    if not is_file(checkpoint / AGENT):
-        return False
-    try:
-        read_manifest(checkpoint)
-    except (UserError, DamagedError):  # it may be restored, or be that of a later version
-        return True
-    try:
-        verify(checkpoint, only=[AGENT])
-    except DamagedError:
-        return False
-    except UserError:  # it cannot be read at present
-        return True
-    return True
 
 
 def rewind(store: CheckpointStore, step: int) -> tuple[str, ...]:

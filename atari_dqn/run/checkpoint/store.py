@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial as bound
 from pathlib import Path
 
-from atari_dqn.errors import DamagedError, ExplainedDamageError, UserError
+from atari_dqn.errors import ExplainedDamageError, UserError
 from atari_dqn.files.atomic import write_failure, writing
 from atari_dqn.formatting import size
 from atari_dqn.replay.rows import RingRows
@@ -23,7 +23,7 @@ from atari_dqn.run.checkpoint.background_work import BackgroundWork
 from atari_dqn.run.checkpoint.catalog import CatalogEntry, entries_to_keep, read_catalog
 from atari_dqn.run.checkpoint.layout import layout_of_rest
 from atari_dqn.run.checkpoint.manifest import now, replace_bookkeeping, verify
-from atari_dqn.run.checkpoint.names import MANIFEST, checkpoint_name, linked_name
+from atari_dqn.run.checkpoint.names import checkpoint_name, linked_name, refuse_missing_manifest
 from atari_dqn.run.checkpoint.reconcile import checkpoint_directories
 from atari_dqn.run.checkpoint.row_saver import RowSaver
 from atari_dqn.run.checkpoint.segments import SavedRows
@@ -181,8 +181,7 @@ class CheckpointStore:
             path = there[-1]
         else:
             raise UserError(f"{self.folder}: no checkpoint was saved before the run ended; start a new run")
-        if not (path / MANIFEST).is_file():
-            raise DamagedError(f"{path / MANIFEST}: missing")
+        refuse_missing_manifest(path)
         return path
 
     def _snapshot(self, step: int, training: StateDict, bookkeeping: StateDict) -> Snapshot:
