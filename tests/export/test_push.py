@@ -115,6 +115,15 @@ def test_a_hub_that_refuses_leaves_the_folder(
     assert (tmp_path / "hub" / "README.md").exists()
 
 
+def test_a_refused_push_names_the_command_that_uploads_the_folder(
+    hub: Hub, agent: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hub.refuses = True
+    folder = tmp_path / "of a hub"
+    assert export(agent, "--hub", folder, "--push", "me/pong") == 2
+    assert f"`hf upload me/pong '{folder}' .` uploads it" in " ".join(capsys.readouterr().err.split())
+
+
 def test_a_push_without_a_login_is_refused_before_anything_is_written(
     hub: Hub, agent: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,7 @@
 
 import math
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -58,7 +59,7 @@ def test_steps_are_the_evaluations_of_the_first_seed_and_the_end_of_each_other(t
 def trial(number: int, *values: float, state: str = "complete") -> Trial:
     return Trial(
         number=number,
-        settings={},
+        settings={"seed": number},
         state=state,
         value=values[-1],
         steps=dict(enumerate(values)),  # type: ignore[arg-type]
@@ -83,6 +84,16 @@ def test_a_trial_is_pruned_below_the_median_of_complete_trials(values: list[floa
 
 def test_nothing_is_pruned_before_enough_trials_are_complete():
     assert not is_pruned([0.0], EARLIER, maximize=True, startup_trials=4)
+
+
+def test_trials_that_repeat_values_count_once_in_the_median():
+    repeats = [replace(EARLIER[0], number=number) for number in range(4, 9)]
+    assert is_pruned([1.9], [*EARLIER, *repeats], maximize=True, startup_trials=3)  # with them it would be 1
+
+
+def test_trials_that_repeat_values_are_not_enough_to_prune():
+    repeats = [replace(EARLIER[0], number=number) for number in range(4, 9)]
+    assert not is_pruned([0.0], [*EARLIER, *repeats], maximize=True, startup_trials=4)
 
 
 def test_a_minimum_is_pruned_above_the_median():

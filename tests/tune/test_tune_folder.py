@@ -20,6 +20,7 @@ from atari_dqn.scale.tuning.folder import (
 from atari_dqn.scale.tuning.opening import plan_tune
 from atari_dqn.scale.tuning.plan import check_one_fits, plan_lines
 from atari_dqn.scale.tuning.study import TrialLog
+from atari_dqn.scale.tuning.trials import trial_values
 from atari_dqn.scale.tuning.tune import Budget, Tune
 from atari_dqn.scale.tuning.tune_file import load_tune
 from atari_dqn.spec.errors import SpecError
@@ -54,6 +55,28 @@ def test_tune_begins_though_the_tracks_value_of_a_searched_key_contradicts_its_b
     tune = load_tune(tmp_path / "mine.toml")
     opened = plan_tune(tune, tmp_path / "tune", device="cpu", hardware=find_hardware(tmp_path))
     assert opened.record.tune == tune
+
+
+WITH_AND_WITHOUT_ACTORS = (
+    'spec = "pong_quick"\nthreads = 2\n[set]\nenv.num_envs = 8\n'
+    '[space]\nactors.mode = { choice = ["none", "free_running"] }\n[budget]\ntrials = 2\n'
+)
+
+
+def test_a_value_chosen_for_the_machine_is_one_that_every_trial_can_have(tmp_path: Path):
+    (tmp_path / "mine.toml").write_text(WITH_AND_WITHOUT_ACTORS)
+    hardware = replace(find_hardware(tmp_path), cores_usable=2)
+    opened = plan_tune(load_tune(tmp_path / "mine.toml"), tmp_path / "tune", device="cpu", hardware=hardware)
+    assert opened.record.auto["system.workers"] == 0  # 1 without actors alone, which actors contradict
+
+
+def test_a_recorded_value_that_a_trial_cannot_have_is_a_fault_of_the_trial(tmp_path: Path):
+    (tmp_path / "mine.toml").write_text(WITH_AND_WITHOUT_ACTORS)
+    auto = {"learner.threads": 2, "learner.precision": "fp32", "learner.compile": False, "system.workers": 1}
+    record = TuneRecord(tune=load_tune(tmp_path / "mine.toml"), device="cpu", auto=auto)
+    assert trial_values(record, {"actors.mode": "none"})["system.workers"] == 1
+    with pytest.raises(SpecError, match=r"system\.workers: found 1 with actors\.processes = 2"):
+        trial_values(record, {"actors.mode": "free_running"})
 
 
 def test_a_tune_whose_base_has_other_threads_is_refused_before_it_begins_only(

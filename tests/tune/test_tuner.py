@@ -19,6 +19,7 @@ from atari_dqn.scale.tuning.folder import TuneFolder
 from atari_dqn.scale.tuning.ranking import read_standing
 from atari_dqn.scale.tuning.space import Dimension
 from atari_dqn.scale.tuning.study import TrialLog
+from atari_dqn.scale.tuning.table import trial_line
 from atari_dqn.scale.tuning.trials import trial_values
 from atari_dqn.scale.tuning.tune import Budget
 from atari_dqn.scale.tuning.tuner import MOST_REPEATED
@@ -155,6 +156,21 @@ def test_trial_that_an_earlier_version_began_with_auto_fails_alone(tmp_path: Pat
     command(old, folder, lambda *_: 1.0)
     states = {str(trial.settings[key]): trial.state for trial in trials_of(old, folder)}
     assert states == {"auto": "failed", "bf16": "complete"}
+
+
+def test_complete_trial_that_repeats_a_pruned_one_is_ranked_and_shown_with_its_values(tmp_path: Path):
+    record, folder = begun(tmp_path, CHOICE)
+    with folder.locked():
+        log = TrialLog(folder, record.tune, writable=True)
+        pruned = log.suggest()
+        log.finish(pruned, "pruned", reason="worse than the median")
+        while (repeat := log.suggest()).settings != pruned.settings:
+            log.finish(repeat, "failed", reason="another")
+        log.finish(repeat, "complete", 5.0)
+        standing = read_standing(record, folder, log)
+    assert standing.ranks == {repeat.number: 1}
+    line = trial_line(standing.trials[repeat.number], standing, 80)
+    assert line.endswith(f"n_step {pruned.settings['toggles.n_step']}")
 
 
 def test_the_incomplete_line_of_a_killed_command_is_removed(tmp_path: Path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 
 from atari_dqn.errors import UserError
@@ -41,5 +42,8 @@ def push(folder: Path, repository: str) -> str:
         api.create_commit(repository, operations=additions, commit_message=_MESSAGE)
     except Exception as error:  # the library and the network raise exceptions of any type
         cause = " ".join(str(error).split()) or type(error).__name__
-        raise UserError(f"--push {repository}: {cause}; {folder} is complete") from error
+        command = f"hf upload {repository} {shlex.quote(str(folder))} ."
+        raise UserError(
+            f"--push {repository}: {cause}\n{folder} is complete; `{command}` uploads it"
+        ) from error
     return str(address)

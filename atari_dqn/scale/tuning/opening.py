@@ -7,9 +7,9 @@ from pathlib import Path
 
 from atari_dqn.machine.automatic import Choice
 from atari_dqn.machine.hardware import Hardware
-from atari_dqn.scale.auto_values import machine_share, resolve_variant
+from atari_dqn.scale.auto_values import machine_share
 from atari_dqn.scale.axes import threads_problem
-from atari_dqn.scale.members import Variant
+from atari_dqn.scale.tuning.auto_choices import auto_choices
 from atari_dqn.scale.tuning.combinations import complete, extreme_settings
 from atari_dqn.scale.tuning.folder import TuneFolder, TuneRecord, recorded
 from atari_dqn.scale.tuning.tune import Tune
@@ -38,11 +38,10 @@ def plan_tune(tune: Tune, path: Path, *, device: str, hardware: Hardware) -> Ope
         return OpenedTune(folder=folder, record=record)
     base = {**tune.base, "game": tune.games[0], "seed": tune.seeds[0]}
     first = next(extreme_settings(tune.space))  # without it the track's values could contradict the base
-    variant = Variant(label=tune.name, values=complete(tune.name, base, first))
-    problem = threads_problem(variant.values, tune.threads)
+    problem = threads_problem(complete(tune.name, base, first), tune.threads)
     if problem is not None:
         raise SpecError([Fault(tune.name, "learner.threads", problem)])
     machine = machine_share(threads=tune.threads, device=device, hardware=hardware)
-    choices = resolve_variant(variant, {}, machine)[1]
+    choices = auto_choices(tune, machine)
     auto = {choice.key: choice.value for choice in choices}
     return OpenedTune(folder=folder, record=TuneRecord(tune=tune, device=device, auto=auto), choices=choices)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from atari_dqn.formatting import plural
-from atari_dqn.scale.tuning.study import Trial
+from atari_dqn.scale.tuning.study import Trial, first_complete
 from atari_dqn.scale.tuning.tune import Pruning, Tune
 
 
@@ -35,13 +35,13 @@ def steps_of(tune: Tune) -> tuple[Step, ...]:
 def is_pruned(
     values: Sequence[float], earlier: Sequence[Trial], *, maximize: bool, startup_trials: int
 ) -> bool:
-    """Return whether a trial ends early: its best value so far is worse than the median of earlier trials.
+    """Return whether a trial ends early: its best value so far is worse than the median of complete trials.
 
     `values`: of the trial at its steps so far. The median is over the complete trials among `earlier` at the
-    last of these steps; the rule of Optuna's MedianPruner.
+    last of these steps, each set of searched values once; the rule of Optuna's MedianPruner.
     """
     step = len(values) - 1
-    complete = [trial for trial in earlier if trial.state == "complete"]
+    complete = first_complete(earlier)
     others = [trial.steps[step] for trial in complete if step in trial.steps]
     if len(complete) < startup_trials or not others:
         return False

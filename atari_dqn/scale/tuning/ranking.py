@@ -13,7 +13,7 @@ from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.provenance import Provenance
 from atari_dqn.run.recorded_scores import checked_protocols
 from atari_dqn.scale.tuning.folder import TuneFolder, TuneRecord, worked_seconds
-from atari_dqn.scale.tuning.study import Trial, TrialLog, with_first_equal
+from atari_dqn.scale.tuning.study import Trial, TrialLog, first_complete, with_first_equal
 from atari_dqn.scale.tuning.trials import TrialRuns, members_of
 
 
@@ -25,7 +25,7 @@ class Standing:
     trials: tuple[Trial, ...]
     """In the order of their numbers."""
     ranked: tuple[Trial, ...]
-    """The complete ones, the best first; of equal ones the earlier. Trials that repeat one are left out."""
+    """The first complete one of each set of values, the best first; of equal scores the earlier."""
     first: tuple[int, ...]
     """For each trial the number of the first one with the same values, whose runs it shares."""
     seconds: float
@@ -41,15 +41,11 @@ def read_standing(record: TuneRecord, folder: TuneFolder, log: TrialLog) -> Stan
     """Read the present standing of a tune."""
     trials = log.trials()
     sign = -1 if record.tune.objective.direction == "maximize" else 1
-    first = tuple(number for _, number in with_first_equal(trials))
-    complete = [
-        trial for trial in trials if trial.state == "complete" and first[trial.number] == trial.number
-    ]
     return Standing(
         record=record,
         trials=tuple(trials),
-        ranked=tuple(sorted(complete, key=lambda trial: (sign * trial.value, trial.number))),
-        first=first,
+        ranked=tuple(sorted(first_complete(trials), key=lambda trial: (sign * trial.value, trial.number))),
+        first=tuple(number for _, number in with_first_equal(trials)),
         seconds=worked_seconds(folder),
     )
 

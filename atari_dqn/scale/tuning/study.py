@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -241,4 +241,17 @@ def with_first_equal(trials: list[Trial]) -> Iterator[tuple[Trial, int]]:
     """Yield each trial with the number of the first one that has the same values, whose runs it shares."""
     first: dict[frozenset[tuple[str, Scalar]], int] = {}
     for trial in trials:
-        yield trial, first.setdefault(frozenset(trial.settings.items()), trial.number)
+        yield trial, first.setdefault(_values_of(trial), trial.number)
+
+
+def first_complete(trials: Sequence[Trial]) -> list[Trial]:
+    """Return the first complete trial of each set of values; later ones have the scores of the same runs."""
+    found: dict[frozenset[tuple[str, Scalar]], Trial] = {}
+    for trial in trials:
+        if trial.state == "complete":
+            found.setdefault(_values_of(trial), trial)
+    return list(found.values())
+
+
+def _values_of(trial: Trial) -> frozenset[tuple[str, Scalar]]:
+    return frozenset(trial.settings.items())

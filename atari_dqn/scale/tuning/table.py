@@ -29,10 +29,10 @@ def trial_line(trial: Trial, standing: Standing, columns: int) -> str:
         score = measure(trial.value)
     else:
         score = f"({measure(trial.steps[max(trial.steps)])})" if trial.steps else "-"
-    place, first = standing.ranks.get(trial.number, ""), standing.first[trial.number]
-    keys = standing.record.tune.keys
-    text = settings_text(trial.settings, keys) if first == trial.number else f"those of trial {first}"
-    line = f"{place:>4} {trial.number:>5} {trial.state:<9}{score:>9}  {text}"
+    rank, first = standing.ranks.get(trial.number), standing.first[trial.number]
+    repeats = rank is None and first != trial.number
+    text = f"those of trial {first}" if repeats else settings_text(trial.settings, standing.record.tune.keys)
+    line = f"{rank or '':>4} {trial.number:>5} {trial.state:<9}{score:>9}  {text}"
     return line if len(line) <= columns else f"{line[: columns - 1]}…"
 
 

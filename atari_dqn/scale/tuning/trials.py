@@ -28,7 +28,7 @@ def trial_values(record: TuneRecord, settings: Settings) -> dict[str, Scalar]:
     if missing := sorted(set(auto) - record.auto.keys()):  # searched as auto, which tune files once could be
         problem = "found auto, for which the folder of the tune has no value"
         raise SpecError([Fault(tune.name, key, problem) for key in missing])
-    return values | {key: record.auto[key] for key in auto}
+    return complete(tune.name, base, {**settings, **{key: record.auto[key] for key in auto}})
 
 
 def members_of(record: TuneRecord, number: int, settings: Settings) -> list[Member]:
