@@ -30,7 +30,7 @@ from atari_dqn.run.archive.opening import opened_run
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.logged_events import last_ending
 from atari_dqn.run.provenance import Provenance
-from atari_dqn.run.recorded_scores import checked_protocols
+from atari_dqn.run.recorded_protocols import recorded_protocols
 from atari_dqn.spec.digest import cannot_change_results
 from atari_dqn.spec.game_name import game_name
 from atari_dqn.spec.history import with_added_keys
@@ -210,7 +210,7 @@ def _check_table_file(path: Path) -> None:
 
 def _run(path: Path, directory: RunDirectory, tables: Mapping[str, Table], games: Table | None) -> Run:
     provenance = checked(directory.provenance, directory.read_provenance(), Provenance)
-    protocols = checked_protocols(directory.provenance, provenance.protocols)
+    protocols = recorded_protocols(directory, tables["eval_log"].columns["protocol"].to_list())
     track = provenance.track
     values = _spec_values(directory.spec, provenance)
     return Run(

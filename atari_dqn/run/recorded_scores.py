@@ -13,12 +13,13 @@ from msgspec import Struct
 
 from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.files.atomic import is_file
-from atari_dqn.files.documents import checked, read_json, read_run_file, with_infinity
+from atari_dqn.files.documents import checked, read_json, read_run_file
 from atari_dqn.run.archive.archive import SCORES, WEIGHTS, Archive, is_archive, read_archive
 from atari_dqn.run.archive.opening import opened_run, results_folder
 from atari_dqn.run.checkpoint.names import checkpoint_name
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.logged_events import LoggedEvent, logged_events
+from atari_dqn.run.recorded_protocols import recorded_protocols, with_infinite_values
 from atari_dqn.spec.loader import load_resolved
 from atari_dqn.spec.protocol import Protocol
 from atari_dqn.spec.schema import Spec
@@ -87,17 +88,6 @@ def whole_lines(path: Path) -> bytes:
     return data[: data.rfind(b"\n") + 1]
 
 
-def checked_protocols(path: Path, records: Mapping[str, Mapping[str, Any]]) -> dict[str, Protocol]:
-    """Convert the protocols of a provenance, by fingerprint; `DamagedError` names file and key if invalid."""
-    protocols = {digest: _protocol(record) for digest, record in records.items()}
-    return checked(path, protocols, dict[str, Protocol], key="protocols")
-
-
-def _protocol(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a protocol with the infinity that was written as text: no reward clipping."""
-    return {name: with_infinity(value) for name, value in record.items()}
-
-
 def _with_infinite_protocols(document: Any) -> Any:
     """Convert the protocols of a list of scores; any other document stays what it is."""
     return [*map(_with_infinite_protocol, document)] if isinstance(document, list) else document
@@ -107,12 +97,11 @@ def _with_infinite_protocol(score: Any) -> Any:
     """Convert the protocol of a score, if it has one; any other document stays what it is."""
     if not isinstance(score, dict) or not isinstance(score.get("protocol"), dict):
         return score
-    return {**score, "protocol": _protocol(score["protocol"])}
+    return {**score, "protocol": with_infinite_values(score["protocol"])}
 
 
 def _own_scores(run: RunDirectory) -> Iterator[RecordedScore]:
     """Join eval_log.csv, which has every score, with the event log, which has the return of each game."""
-    protocols = checked_protocols(run.provenance, run.read_provenance().get("protocols", {}))
     played = {
         (event.step, event.data.get("protocol")): event
         for event in logged_events(run.events)
@@ -124,6 +113,7 @@ def _own_scores(run: RunDirectory) -> Iterator[RecordedScore]:
         rows = [(row, _row_values(row)) for row in csv.DictReader(io.StringIO(text))]
     except (csv.Error, KeyError, TypeError, ValueError) as error:
         raise DamagedError(f"{path}: cannot be read as a table of scores: {error}") from error
+    protocols = recorded_protocols(run, {row["protocol"] for row, _ in rows})
     for row, values in rows:
         event = played.get((values["step"], row["protocol"]), LoggedEvent(kind="", step=0))
         games = {name: event.data.get(name) for name in ("returns", "lengths_frames")}

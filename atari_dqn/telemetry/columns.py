@@ -149,7 +149,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("max_length_frames", "emulator frames", "per episode"),
         Column("game_overs", "episodes", "ended by the game"),
         Column("frame_caps", "episodes", "ended by the cap"),
-        Column("protocol", "hash", "fingerprint of the protocol, which provenance.json contains in full"),
+        Column("protocol", "hash", "fingerprint of the protocol, in full in provenance.json or `resumed`"),
     ),
     "throughput_log": (
         _STEP,

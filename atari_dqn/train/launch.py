@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -50,7 +50,7 @@ from atari_dqn.train.run_sinks import RunSinks, open_sinks
 from atari_dqn.train.session import Session
 from atari_dqn.train.set_aside import forget_logs, set_aside
 from atari_dqn.train.summary import sealed_summary, summary_of
-from atari_dqn.train.training_evaluations import session_protocol
+from atari_dqn.train.training_evaluations import session_protocols
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,10 +159,19 @@ def restore(session: Session, point: ResumePoint, device: torch.device) -> None:
     else:
         session.load_state_dict(point.bookkeeping)
         message = f"continuing from {point.name} on {device}"
-    session.notice("resumed", message, **{KEY: threads, "total_frames": session.total_frames})
+    protocols = _unrecorded_protocols(session, point.run)
+    details = {"protocols": protocols} if protocols else {}
+    session.notice("resumed", message, **{KEY: threads, "total_frames": session.total_frames, **details})
     session.health.announce()
     for reason in (*why_inexact(point, device), *concerning_threads):
         session.notice("inexact", f"{MAY_DIFFER}{reason}")
+
+
+def _unrecorded_protocols(session: Session, run: RunDirectory) -> dict[str, dict[str, Any]]:
+    """Return the protocols of coming evaluations that provenance.json does not have, by fingerprint."""
+    known = run.read_provenance().get("protocols", {})
+    protocols = session_protocols(session.spec, session.training.envs.info.rom_md5)
+    return {digest: fields for digest, fields in protocols.items() if digest not in known}
 
 
 def _report_damage(session: Session, repairs: Sequence[str], moved: Mapping[str, str]) -> None:
@@ -266,14 +275,13 @@ def _report_failure(session: Session, error: Exception) -> None:
 
 def _provenance(resolved: ResolvedSpec, training: Learning, origin: Origin) -> dict[str, Any]:
     spec, info = resolved.spec, training.envs.info
-    protocols = [session_protocol(spec, kind, info.rom_md5) for kind in ("light", "full", "final", "best")]
     record = provenance(
         command_line=origin.command_line,
         track=resolved.track_label,
         deviations=resolved.deviations,
         game=spec.game,
         rom_md5=info.rom_md5,
-        protocols={protocol.digest(): asdict(protocol) for protocol in protocols},
+        protocols=session_protocols(spec, info.rom_md5),
         device=str(training.device),
         torch_threads=torch.get_num_threads(),
         kernels=training.backend.kernels(),

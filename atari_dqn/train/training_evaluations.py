@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
+from typing import Any
 
 from atari_dqn.envs.pool import WorkerDiedError
 from atari_dqn.evaluation.evaluate import StoppedError, evaluate
@@ -34,6 +35,12 @@ def session_protocol(spec: Spec, kind: str, rom_md5: str) -> Protocol:
         checkpoint=_WEIGHTS.get(kind, "current"),
         rom_md5=rom_md5,
     )
+
+
+def session_protocols(spec: Spec, rom_md5: str) -> dict[str, dict[str, Any]]:
+    """Return the fields of every protocol under which a run is evaluated, by fingerprint."""
+    protocols = [session_protocol(spec, kind, rom_md5) for kind in ("light", "full", "final", "best")]
+    return {protocol.digest(): asdict(protocol) for protocol in protocols}
 
 
 def episodes_of(spec: Spec, kind: str) -> int:

@@ -162,5 +162,5 @@ def test_a_protocol_that_no_run_recorded_is_unknown_with_its_fingerprint(tmp_pat
         write_json_atomically(tune.runs.path / name / "provenance.json", document)
     lines = protocol_lines(read_standing(record, tune, TrialLog(tune, record.tune, writable=False)), tune)
     assert [line.rpartition("/")[2] for line in lines] == [
-        "provenance.json has none with the fingerprint p"
-    ] * 2
+        f"trial0000_catch_seed{seed} recorded none with the fingerprint p" for seed in (1, 2)
+    ]

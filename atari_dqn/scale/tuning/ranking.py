@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from atari_dqn.errors import DamagedError
-from atari_dqn.files.documents import checked
 from atari_dqn.formatting import printable
 from atari_dqn.run.directory import RunDirectory
-from atari_dqn.run.provenance import Provenance
-from atari_dqn.run.recorded_scores import checked_protocols
+from atari_dqn.run.recorded_protocols import recorded_protocols
 from atari_dqn.scale.tuning.folder import TuneFolder, TuneRecord, worked_seconds
 from atari_dqn.scale.tuning.study import Trial, TrialLog, first_complete, with_first_equal
 from atari_dqn.scale.tuning.trials import TrialRuns, members_of
@@ -65,10 +63,9 @@ def protocol_lines(standing: Standing, folder: TuneFolder) -> list[str]:
 def _protocol(run: RunDirectory, digest: str) -> str:
     """Describe the protocol with a fingerprint, or why it is unknown: the scores are shown nevertheless."""
     try:
-        provenance = checked(run.provenance, run.read_provenance(), Provenance)
-        protocols = checked_protocols(run.provenance, provenance.protocols)
+        protocols = recorded_protocols(run, [digest])
     except DamagedError as error:
         return printable(f"unknown: {error}")
     if digest not in protocols:
-        return printable(f"unknown: {run.provenance} has none with the fingerprint {digest}")
+        return printable(f"unknown: {run.path} recorded none with the fingerprint {digest}")
     return protocols[digest].short()
