@@ -34,7 +34,7 @@ def replay_report(replay: Sampling[Batch], *, env_frames: int, seed: int) -> dic
     indices, weights = replay.sample_for_diagnostics(MINIBATCHES, env_frames=env_frames, seed=seed)
     return {
         **count,
-        **_contents(replay, sampler.valid_indices()),
+        **_contents(replay, replay.steps_to_report().to(sampler.device)),
         **_ages(replay, indices.flatten()),
         **_priorities(sampler.priorities()),
         "beta": sampler.beta_at(env_frames),

@@ -61,6 +61,10 @@ class GroupedReplay(Sampling[B]):
         """Return the indices that the sampler must contain."""
         return torch.cat([group.sampled_indices() for group in self.groups])
 
+    def steps_to_report(self) -> Int64[Tensor, "n"]:
+        """Return the indices of the steps whose rewards and ends a report describes."""
+        return torch.cat([group.steps_to_report() for group in self.groups])
+
     def age_steps(self, index: Int64[Tensor, "n"]) -> Int64[Tensor, "n"]:
         """Compute the age of each index in rows of its group, as steps of all environments."""
         newest = torch.tensor([group.ring.newest for group in self.groups], device=index.device)

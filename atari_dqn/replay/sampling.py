@@ -44,6 +44,10 @@ class Sampling(ABC, Generic[B]):
     def sampled_indices(self) -> Int64[Tensor, "n"]:
         """Return the indices that the sampler must contain."""
 
+    def steps_to_report(self) -> Int64[Tensor, "n"]:
+        """Return the indices of the steps whose rewards and ends a report describes, those of all samples."""
+        return self.sampled_indices()
+
     @abstractmethod
     def age_steps(self, index: Int64[Tensor, "n"]) -> Int64[Tensor, "n"]:
         """Compute the number of steps that all environments have made since the step at each index."""

@@ -131,6 +131,11 @@ class SequenceReplay(Replay[SequenceBatch]):
         """The number of each row in its episode, on the host."""
         self._positions = torch.arange(-self._rows_before, length + 1, device=ring.device)
 
+    def steps_to_report(self) -> Int64[Tensor, "n"]:
+        """Return the indices of all stored steps: no sequence begins with the last steps of an episode."""
+        rows = np.arange(self.ring.oldest, self.ring.newest) % self.ring.rows
+        return self._indices_where(self.ring.oldest, self._is_step[rows])
+
     def set_horizon(self, horizon: Horizon) -> None:
         """Set n and γ of the next minibatches."""
         assert 1 <= horizon.n_step <= self.length

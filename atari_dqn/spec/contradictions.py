@@ -16,6 +16,9 @@ from atari_dqn.spec.keys import Values
 from atari_dqn.spec.rollout_rules import ROLLOUT_RULES
 from atari_dqn.spec.rule import SPARE_ROWS, Rule
 
+_ROUNDING = 1e-9
+"""The relative error of 1 / (1 − discount), so that a support as wide as the largest return is valid."""
+
 
 def _prefill_ends_before_budget(prefill_steps: int, frame_skip: int, total_frames: int) -> bool:
     return steps_to_frames(prefill_steps, frame_skip=frame_skip) < total_frames
@@ -55,7 +58,7 @@ def _has_hidden_layer(hidden_units: int, memory: str, dueling: bool) -> bool:
 def _support_fits_rewards(v_max: float, v_min: float, max_abs_reward: float, discount: float) -> bool:
     bound = max_abs_reward / (1 - discount) if discount < 1 else math.inf
     narrowest = 0.0 if math.isinf(max_abs_reward) else max_abs_reward
-    return narrowest <= max(v_max, -v_min) <= bound
+    return narrowest <= max(v_max, -v_min) <= bound * (1 + _ROUNDING)
 
 
 def _root_is_real(gradient_decay: float, squared_gradient_decay: float) -> bool:

@@ -65,7 +65,11 @@ TABLES: dict[str, tuple[Column, ...]] = {
             "transitions",
             "that can be sampled; other columns describe these unless stated otherwise",
         ),
-        Column("terminal_share", "share", "with discount 0, that is without bootstrapping"),
+        Column(
+            "terminal_share",
+            "share",
+            "with discount 0, that is without bootstrapping; of sequences, among stored steps",
+        ),
         Column(
             "non_step_share", "share of stored rows", "that are not transitions: the last frame of an episode"
         ),

@@ -30,6 +30,16 @@ def test_first_priorities_are_the_errors_of_the_loss(agent: str, life: str) -> N
         torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-4)
 
 
+@pytest.mark.parametrize("distribution", ["c51", "qr_dqn"])
+def test_first_priorities_of_distributions_are_the_largest_so_far(distribution: str) -> None:
+    overrides = (*AGENTS["apex"], *ERRORS, "toggles.dueling=false", f"toggles.distribution={distribution}")
+    with begun(lockstep(2, *overrides, "replay.capacity_steps=240")) as training:
+        play(training, 9)
+        found = training.replay.sampler.priorities().float()
+    assert len(found) >= 15
+    assert torch.equal(found, torch.ones_like(found))
+
+
 def test_uniform_replay_computes_no_priorities() -> None:
     with begun(lockstep(2)) as training:
         sent = [iteration.fragment.priority for iteration, _ in play(training, 4)]

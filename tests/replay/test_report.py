@@ -1,13 +1,17 @@
 import math
+from contextlib import closing
+from itertools import islice
 
 import pytest
 import torch
 from tapes import drawn_at, make_buffer, play_tape, prioritized, sample_at
 from test_buffer import filled
 from test_prioritized import CountedCalls
+from tiny import CPU, MEMORY, tiny_spec
 
 from atari_dqn.replay.diagnostics import replay_report
 from atari_dqn.replay.uniform import UniformSampler
+from atari_dqn.train.build import assemble
 
 
 def report(buffer, env_frames: int = 0, seed: int = 0) -> dict[str, float]:
@@ -24,6 +28,19 @@ def test_contents_are_computed_over_all_transitions() -> None:
     assert found["non_step_share"] == pytest.approx(2 / 9)
     rewards = [found[f"{sign}_reward_share"] for sign in ("negative", "zero", "positive")]
     assert rewards == pytest.approx([1 / 7, 2 / 7, 4 / 7])
+
+
+def test_contents_of_sequences_are_computed_over_all_stored_steps() -> None:
+    spec = tiny_spec(*MEMORY, "env.terminal_on_life_loss=false", "replay.capacity_steps=200")
+    with closing(assemble(spec, CPU)) as training:
+        training.begin()
+        for _ in islice(training.iterations(), 300):
+            pass
+        found, ring = report(training.replay), training.replay.ring
+    stored = torch.arange(ring.oldest, ring.newest) % ring.rows
+    discount, reward = (column[stored][ring.is_step[stored]] for column in (ring.discount, ring.reward))
+    assert found["terminal_share"] == pytest.approx((discount == 0).double().mean().item()) != 0
+    assert found["positive_reward_share"] == pytest.approx((reward > 0).double().mean().item())
 
 
 @pytest.mark.parametrize("steps", [30, 200])  # 200: the ring wrapped

@@ -73,6 +73,12 @@ def test_support_that_does_not_suit_the_clipped_return_is_refused(write_spec, lo
         load_spec(write_spec(toggles('distribution="c51"') + support))
 
 
+@pytest.mark.parametrize(("discount", "widest"), [(0.99, 100), (0.95, 20), (0.999, 1000)])
+def test_support_as_wide_as_the_largest_return_is_valid(write_spec, discount: float, widest: int):
+    more = f"[distribution]\nv_min = -{widest}\nv_max = {widest}\n[learner]\ndiscount = {discount}\n"
+    assert load_spec(write_spec(toggles('distribution="c51"') + more)).spec.distribution.v_max == widest
+
+
 def test_support_of_unclipped_rewards_may_have_any_width(write_spec):
     more = "[distribution]\nv_min = -5000\nv_max = 5000\n[learner]\nmax_abs_reward = inf\n"
     assert load_spec(write_spec(toggles('distribution="c51"') + more)).spec.distribution.v_max == 5000
