@@ -45,6 +45,7 @@ from atari_dqn.rng import numpy_stream, torch_seed
 from atari_dqn.spec.constraints import decided, given
 from atari_dqn.spec.schema import Spec
 from atari_dqn.spec.schema_agent import Optimizer
+from atari_dqn.spec.target import is_own_target
 from atari_dqn.types import Environments, GameInfo
 
 
@@ -153,7 +154,7 @@ def build_learner(
     """
     backend = backend or make_backend(device, compiled=decided(spec.learner.compile))
     online = build_network(spec, info, device, backend)
-    target = online if _is_one_network(spec) else build_network(spec, info, device, backend)
+    target = online if is_own_target(spec) else build_network(spec, info, device, backend)
     optimizer = backend.optimizer(build_optimizer(online, spec.optimizer))
     fresh = partial(initial_network, spec, info, "reset")  # of a reset's number and a network's name
     return backend.learner(
@@ -183,10 +184,6 @@ def device_stream(spec: Spec, device: torch.device, *name: str | int) -> torch.G
     return torch.Generator(device=device).manual_seed(torch_seed(spec.seed, *name))
 
 
-def _is_one_network(spec: Spec) -> bool:
-    return spec.learner.target_period_updates == spec.learner.target_rate == 1
-
-
 def _target_rule(spec: Spec) -> TargetRule:
     if spec.toggles.munchausen:
         return MunchausenTarget(
@@ -199,7 +196,7 @@ def _target_rule(spec: Spec) -> TargetRule:
         return return_target
     # If both networks are one and it draws no random numbers, both rules compute the same: take the cheaper.
     is_random = spec.toggles.noisy or spec.toggles.distribution == "iqn"
-    is_double = spec.toggles.double and (is_random or not _is_one_network(spec))
+    is_double = spec.toggles.double and (is_random or not is_own_target(spec))
     return double_dqn_target if is_double else dqn_target
 
 

@@ -11,7 +11,7 @@ from atari_dqn.assembly.acceleration import Backend, make_backend
 from atari_dqn.assembly.data_efficient_parts import longest_horizon, longest_window, predicted_steps
 from atari_dqn.assembly.sequence_parts import has_sequences, sequence_replay, sequence_rows, state_table
 from atari_dqn.machine.devices import replay_device
-from atari_dqn.machine.sizes import replay_bytes
+from atari_dqn.machine.learner_items import bytes_on_gpu
 from atari_dqn.replay.buffer import ReplayBuffer, ring_rows
 from atari_dqn.replay.futures import FutureReplay
 from atari_dqn.replay.groups import GroupedReplay
@@ -57,7 +57,7 @@ def build_grouped_replay(
 
 def _ring(spec: Spec, info: GameInfo, device: torch.device, backend: Backend) -> FrameRing:
     capacity, envs, stack = spec.replay.capacity_steps, spec.env.num_envs, spec.env.stack_frames
-    needed = replay_bytes(capacity_steps=capacity, screen_size_pixels=spec.env.screen_size_pixels)
+    needed = bytes_on_gpu(spec, info.num_actions)
     rows = (
         sequence_rows(spec)
         if has_sequences(spec)

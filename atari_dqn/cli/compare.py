@@ -127,7 +127,7 @@ def parse_frames(text: str | None) -> int | None:
     if text is None:
         return None
     frames = whole_number(text)
-    if frames is None or frames < 0:
+    if frames is None or frames < 1:
         raise UserError(f"--at: found {text!r}, expected a number of frames such as 50_000_000, 50M or 820k")
     return frames
 

@@ -124,6 +124,7 @@ def _print_plan(resolved: ResolvedSpec, path: Path, device_name: str) -> None:
     """Print what a run needs and a brief measurement of its speed; `UserError` if it cannot fit."""
     with interrupts_blocked():
         from atari_dqn.api.training import resolved_here
+        from atari_dqn.machine.actors import check_cores
         from atari_dqn.machine.automatic import choices_text
         from atari_dqn.machine.hardware import find_hardware
         from atari_dqn.machine.plan import check_fits, make_plan
@@ -135,6 +136,7 @@ def _print_plan(resolved: ResolvedSpec, path: Path, device_name: str) -> None:
     resolved, choices = resolved_here(resolved, device, hardware)
     if choices:
         typer.echo(wrapped(choices_text(choices)))
+    check_cores(resolved.spec, hardware.cores_usable)
     plan = make_plan(resolved.spec, num_actions=MOST_ACTIONS, device=device, hardware=hardware)
     try:
         check_fits(plan, hardware)

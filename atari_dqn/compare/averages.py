@@ -39,8 +39,10 @@ def mean_in_window(
 
 def _epsilon_end_frames(run: Run) -> int:
     """Compute the number of emulator frames after which ε has its final value."""
-    prefill = int(run.values["replay.prefill_steps"]) * int(run.values["env.frame_skip"])
-    return prefill + int(run.values["exploration.epsilon_decay_frames"])
+    values = run.values
+    prefill = int(values["replay.prefill_steps"]) * int(values["env.frame_skip"])
+    falls = values.get("exploration.epsilon_start") != values["exploration.epsilon_end"]
+    return prefill + (int(values["exploration.epsilon_decay_frames"]) if falls else 0)
 
 
 def _within(run: Run, window: Window) -> list[Evaluation]:

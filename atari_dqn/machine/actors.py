@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from atari_dqn.errors import UserError
+from atari_dqn.formatting import plural
 from atari_dqn.machine.items import Item
 from atari_dqn.machine.sizes import ACTOR_BYTES, message_bytes
 from atari_dqn.spec.constraints import given
@@ -50,8 +51,9 @@ def cores_for_actors(spec: Spec) -> int:
 def check_cores(spec: Spec, cores: int) -> None:
     """Raise a `UserError` if the machine has too few cores for the actors."""
     if cores_for_actors(spec) > cores:
+        room = f"{plural(cores, 'core')} for {plural(given(spec.system.actors_per_core), 'actor')} each"
         raise UserError(
-            f"actors.processes is {spec.actors.processes}, and this machine has {cores} cores for "
-            f"{spec.system.actors_per_core} actors each (system.actors_per_core); "
+            f"actors.processes is {spec.actors.processes}, and this machine has {room} "
+            "(system.actors_per_core); "
             "lower the first, or raise the second to let actors share cores"
         )

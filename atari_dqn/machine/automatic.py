@@ -82,7 +82,7 @@ def resolve_auto(resolved: ResolvedSpec, machine: Machine) -> tuple[ResolvedSpec
     written in the spec. `UserError` if OMP_NUM_THREADS is not a number.
     """
     spec, choices = resolved.spec, []
-    for key in AUTO_KEYS:  # in this order, because the number of workers depends on that of threads
+    for key in AUTO_KEYS:
         values = flatten(spec)
         if values[key] == AUTO:
             value, reason = _DECISIONS[key](spec, machine)

@@ -38,8 +38,10 @@ class CoreTimes:
     at: float
     usable_cores: int
     """Cores that this process may use at once; a container may allow fewer than the process may run on."""
+    allowed_cores: int
+    """Cores that this process may run on."""
     used: float
-    """Time used by all programs together, on the cores that this process may run on."""
+    """Time used by all programs together, on these cores."""
     own: float
     """Time used by this process and the processes it started."""
     threads: Mapping[int, tuple[float, float]]
@@ -56,7 +58,7 @@ class Contention:
 
     usable_cores: int
     others_cores: float
-    """Cores that other programs used on average."""
+    """Cores that other programs used on average, without those that this process cannot use at once."""
     waiting_share: float
     """Share of the time in which this process's threads were ready to run but had no core."""
 
@@ -85,10 +87,12 @@ class Contention:
 
 def read_core_times() -> CoreTimes:
     """Read the counters of processor time now."""
+    used, allowed_cores = _use_of_cores()
     return CoreTimes(
         at=time.monotonic(),
         usable_cores=usable_cores(ControlGroups()),
-        used=_used_seconds(),
+        allowed_cores=allowed_cores,
+        used=used,
         own=_own_seconds(),
         threads=dict(_thread_times()),
     )
@@ -105,9 +109,11 @@ def contention(before: CoreTimes, after: CoreTimes) -> Contention | None:
         for kind in (0, 1)
     )
     others = (after.used - before.used) - (after.own - before.own)
+    # a container with a limit of 4 on a host of 64 cores has its 4 as long as others leave them free
+    left_to_others = max(0, after.allowed_cores - after.usable_cores)
     return Contention(
         usable_cores=after.usable_cores,
-        others_cores=max(0.0, others / elapsed),
+        others_cores=max(0.0, others / elapsed - left_to_others),
         waiting_share=waited / (ran + waited) if ran + waited > 0 else 0.0,
     )
 
@@ -126,10 +132,10 @@ def why_waiting_is_slow(threads: int, variables: Mapping[str, str]) -> str | Non
     )
 
 
-def _used_seconds() -> float:
-    """Return the time in which cores were used, by programs or by other virtual machines on the processor.
+def _use_of_cores() -> tuple[float, int]:
+    """Return the time in which cores were used, by programs or by other virtual machines, and their number.
 
-    It is that of all listed cores if their places in the list are not their numbers: a container may list its
+    The cores are all listed ones if their places in the list are not their numbers: a container may list its
     own cores only, counted from 0.
     """
     affinity = getattr(os, "sched_getaffinity", None)  # macOS has none
@@ -137,7 +143,7 @@ def _used_seconds() -> float:
     numbers = affinity(0) if affinity else ()
     if numbers and max(numbers) < len(cores):
         cores = [cores[number] for number in numbers]
-    return float(sum(sum(core) - core.idle - _not_used(core) for core in cores))
+    return float(sum(sum(core) - core.idle - _not_used(core) for core in cores)), len(cores)
 
 
 def _not_used(core: object) -> float:

@@ -95,8 +95,9 @@ def _dotted(capability: tuple[int, int]) -> str:
 
 
 def replay_device(choice: str, *, learner: torch.device, needed_bytes: int) -> torch.device:
-    """Return the device that stores the replay: for `auto` the learner's if it fits there, otherwise RAM.
+    """Return the device that stores the replay: for `auto` the learner's if the run fits there, else RAM.
 
+    `needed_bytes`: of replay and learner; what this process holds already is part of them.
     `UserError` for `cuda` if the learner has no GPU.
     """
     import torch
@@ -105,6 +106,6 @@ def replay_device(choice: str, *, learner: torch.device, needed_bytes: int) -> t
         raise UserError(f"replay.device is 'cuda', but the run is on {learner}; set it to 'auto' or 'cpu'")
     if choice == "cpu" or learner.type == "cpu":
         return torch.device("cpu")
-    free, _ = torch.cuda.mem_get_info(learner)
+    free = torch.cuda.mem_get_info(learner)[0] + torch.cuda.memory_reserved(learner)
     on_gpu = replay_is_on_gpu(choice, needed_bytes=needed_bytes, free_bytes=free)
     return learner if on_gpu else torch.device("cpu")

@@ -42,6 +42,7 @@ class Hardware:
 
     cpu_model: str
     cores_physical: int
+    """Physical cores within this process's affinity mask; two hyperthreads of one are one core."""
     cores_logical: int
     cores_usable: int
     """Logical cores that this process may use, within its affinity mask and its limit of processor time."""
@@ -71,7 +72,7 @@ def find_hardware(path: Path, groups: ControlGroups | None = None, *, with_gpus:
     memory = psutil.virtual_memory()
     return Hardware(
         cpu_model=cpu_model(),
-        cores_physical=psutil.cpu_count(logical=False) or psutil.cpu_count() or 1,
+        cores_physical=physical_cores(),
         cores_logical=psutil.cpu_count() or 1,
         cores_usable=usable_cores(groups),
         cpu_flags=cpu_flags(),
@@ -81,6 +82,19 @@ def find_hardware(path: Path, groups: ControlGroups | None = None, *, with_gpus:
         shared_memory_free_bytes=shared_memory_free_bytes(),
         gpus=find_gpus() if with_gpus else (),
     )
+
+
+def physical_cores(cpus: Path = Path("/sys/devices/system/cpu")) -> int:
+    """Count the physical cores on which this process may run; those of the machine if they are not known."""
+    affinity = getattr(os, "sched_getaffinity", None)  # macOS has none
+    files = [
+        cpus / f"cpu{number}/topology/thread_siblings_list" for number in (affinity(0) if affinity else ())
+    ]
+    with suppress(OSError):
+        siblings = {file.read_text() for file in files}
+        if siblings:
+            return len(siblings)
+    return psutil.cpu_count(logical=False) or psutil.cpu_count() or 1
 
 
 def usable_cores(groups: ControlGroups) -> int:

@@ -12,40 +12,35 @@ from atari_dqn.machine.devices import cuda_index
 from atari_dqn.machine.hardware import Hardware
 from atari_dqn.machine.items import Item, Place
 from atari_dqn.machine.key_of_weights import key_of_weights
+from atari_dqn.machine.learner_items import (
+    NETWORKS,
+    OPTIMIZER_BUFFERS,
+    bytes_on_gpu,
+    learner_items,
+    network_shape,
+    replay_device,
+    replay_items,
+    state_items,
+    stored_bytes,
+)
 from atari_dqn.machine.redo_items import redo_items
 from atari_dqn.machine.sizes import (
     CUDA_CONTEXT_BYTES,
     CUDA_PROCESS_BYTES,
-    EMBEDDING_COSINES,
     ENVIRONMENT_BYTES,
     LOG_BYTES_PER_STEP,
-    MEMORY_STATES,
     PROCESS_BYTES,
     SAVED_REPLAY_SHARE,
-    SEQUENCE_BYTES_PER_STEP,
     WORKER_BYTES,
-    NetworkShape,
-    minibatch_bytes,
     network_bytes,
-    replay_bytes,
-    replay_is_on_gpu,
-    sequences_bytes,
-    states_bytes,
     trace_bytes,
-    unfolded_bytes,
 )
-from atari_dqn.spec.constraints import decided, given
+from atari_dqn.spec.constraints import decided
 from atari_dqn.spec.keys import KEYS
 from atari_dqn.spec.schema import Spec
 
 PLACES: dict[Place, str] = {"ram": "RAM", "vram": "GPU memory", "disk": "disk"}
 """Display name of each place."""
-_NETWORKS = 2
-"""The online network and the target network."""
-_GRADIENTS = 1
-"""Gradients of the online network."""
-_OPTIMIZER_BUFFERS = 2
-"""Numbers that the plan counts for each weight. `torch_rmsprop` with momentum stores a third: not counted."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,17 +65,6 @@ class Plan:
         return self.total_frames / self.frames_per_second if self.frames_per_second else None
 
 
-def replay_device(choice: str, device: str, needed_bytes: int, hardware: Hardware) -> str:
-    """Return the device of the replay: `cpu`, or the learner's GPU.
-
-    It is the GPU if `choice` is `cuda`, or if it is `auto` and the replay fits into the free GPU memory.
-    """
-    if device == "cpu":
-        return "cpu"
-    free = hardware.gpus[cuda_index(device)].memory_free_bytes
-    return device if replay_is_on_gpu(choice, needed_bytes=needed_bytes, free_bytes=free) else "cpu"
-
-
 def make_plan(
     spec: Spec, *, num_actions: int, device: str, hardware: Hardware, actors_here: bool = True
 ) -> Plan:
@@ -89,30 +73,19 @@ def make_plan(
     `actors_here`: whether its actors, if it has any, are processes of this machine.
     """
     learner: Place = "ram" if device == "cpu" else "vram"
-    replay_on = replay_device(spec.replay.device, device, _replay_bytes(spec), hardware)
+    needed = bytes_on_gpu(spec, num_actions)
+    replay_on = replay_device(spec.replay.device, device, needed, hardware)
     replay: Place = "ram" if replay_on == "cpu" else "vram"
     network = network_shape(spec, num_actions)
-    weights, weights_key = network_bytes(network), key_of_weights(spec, network)
+    weights = network_bytes(network)
     items = (
-        Item(place=replay, name="replay", bytes=_replay_bytes(spec), key="replay.capacity_steps"),
-        *_state_items(spec, replay),
-        Item(
-            place=learner,
-            name="networks and optimizer",
-            bytes=weights * (_networks_in_memory(spec) + _GRADIENTS + _OPTIMIZER_BUFFERS),
-            key=weights_key,
-        ),
-        Item(
-            place=learner,
-            name="minibatch",
-            bytes=_minibatch_bytes(spec, network, learner),
-            key="learner.batch_size",
-        ),
+        *replay_items(spec, replay),
+        *learner_items(spec, num_actions, learner),
         *redo_items(spec, network, replay),
         *_process_items(spec, device),
         *actor_items(spec, weights, actors_here=actors_here),
         *_trace_items(spec, num_actions),
-        *_disk_items(spec, weights, weights_key),
+        *_disk_items(spec, weights, key_of_weights(spec, network)),
     )
     return Plan(device=device, items=items, total_frames=spec.training.total_frames)
 
@@ -170,74 +143,6 @@ def _key_of_checkpoints(spec: Spec, key_of_one: str) -> str:
     return "checkpoint.keep_best" if spec.checkpoint.keep_best > 1 else key_of_one
 
 
-def _replay_bytes(spec: Spec) -> int:
-    capacity = spec.replay.capacity_steps
-    stored = replay_bytes(capacity_steps=capacity, screen_size_pixels=spec.env.screen_size_pixels)
-    return stored + (SEQUENCE_BYTES_PER_STEP * capacity if spec.replay.kind == "sequences" else 0)
-
-
-def _state_items(spec: Spec, replay: Place) -> tuple[Item, ...]:
-    """Return the item for the recurrent states at the starts of sequences."""
-    if not spec.replay.stored_state:
-        return ()
-    stored = states_bytes(
-        capacity_steps=spec.replay.capacity_steps,
-        num_envs=spec.env.num_envs,
-        period=given(spec.replay.sequence_period_steps),
-        width=MEMORY_STATES[spec.network.memory] * given(spec.network.memory_units),
-    )
-    return (Item(place=replay, name="recurrent states", bytes=stored, key="replay.capacity_steps"),)
-
-
-def network_shape(spec: Spec, num_actions: int) -> NetworkShape:
-    """Return the properties of a spec's network that determine its number of weights."""
-    values, is_implicit = spec.distribution, spec.toggles.distribution == "iqn"
-    return NetworkShape(
-        kind=spec.network.kind,
-        screen_size_pixels=spec.env.screen_size_pixels,
-        stack_frames=spec.env.stack_frames,
-        num_actions=num_actions,
-        hidden_units=spec.network.hidden_units,
-        width=spec.network.width or 1,
-        pool_size=spec.network.pool_size or 0,
-        layer_norm=bool(spec.network.layer_norm),
-        dueling=spec.toggles.dueling,
-        noisy=spec.toggles.noisy,
-        outputs=values.num_atoms or values.num_quantiles or 1,
-        cosines=EMBEDDING_COSINES if is_implicit else 0,
-        memory=spec.network.memory,
-        memory_units=spec.network.memory_units or 0,
-        memory_inputs=bool(spec.network.memory_inputs),
-        shared_hidden=bool(spec.network.shared_hidden),
-        self_prediction=spec.toggles.self_prediction,
-    )
-
-
-def _minibatch_bytes(spec: Spec, network: NetworkShape, place: Place) -> int:
-    steps = given(spec.replay.sequence_steps) if spec.replay.kind == "sequences" else 1
-    images = spec.learner.batch_size // spec.learner.accumulate * steps
-    unfolded = unfolded_bytes(network, images=images) if place == "vram" else 0
-    if spec.replay.kind == "sequences":
-        steps += given(spec.replay.burn_in_steps)
-        return unfolded + sequences_bytes(
-            network, batch_size=spec.learner.batch_size, parts=spec.learner.accumulate, frames=steps + 1
-        )
-    values = spec.distribution
-    predicted = values.num_fractions or values.num_quantiles or 0
-    compared_with = values.num_target_fractions or values.num_quantiles or 0
-    return unfolded + minibatch_bytes(
-        network,
-        batch_size=spec.learner.batch_size,
-        parts=spec.learner.accumulate,
-        fractions=max(
-            values.num_fractions or 0, values.num_target_fractions or 0, values.num_policy_fractions or 0
-        ),
-        pairs=predicted * compared_with,
-        are_shifted=spec.toggles.random_shifts,
-        predicted_steps=spec.learner.self_prediction_steps or 0,
-    )
-
-
 def _process_items(spec: Spec, device: str) -> tuple[Item, ...]:
     emulators = spec.env.num_envs * ENVIRONMENT_BYTES
     evaluation = spec.system.evaluation_envs * ENVIRONMENT_BYTES
@@ -269,11 +174,6 @@ def _trace_items(spec: Spec, num_actions: int) -> tuple[Item, ...]:
     return (Item(place="ram", name="recorded decisions", bytes=traced, key="system.evaluation_video"),)
 
 
-def _networks_in_memory(spec: Spec) -> int:
-    """Return the number of networks, which is 1 if the online network is used as target."""
-    return 1 if spec.learner.target_period_updates == 1 else _NETWORKS
-
-
 def _disk_items(spec: Spec, weights_bytes: int, weights_key: str) -> tuple[Item, ...]:
     """Return the items for the files of a run. `weights_key`: the key that makes the network smaller.
 
@@ -283,9 +183,9 @@ def _disk_items(spec: Spec, weights_bytes: int, weights_key: str) -> tuple[Item,
     """
     replay = 0
     if spec.checkpoint.replay:
-        states = sum(item.bytes for item in _state_items(spec, "ram"))  # saved as they are
-        replay = round(_replay_bytes(spec) * SAVED_REPLAY_SHARE) + states
-    weights = weights_bytes * (_NETWORKS + _OPTIMIZER_BUFFERS)
+        states = sum(item.bytes for item in state_items(spec, "ram"))  # saved as they are
+        replay = round(stored_bytes(spec) * SAVED_REPLAY_SHARE) + states
+    weights = weights_bytes * (NETWORKS + OPTIMIZER_BUFFERS)
     checkpoint = replay + weights
     kept = spec.checkpoint.keep_last + spec.checkpoint.keep_best
     key_of_one = "replay.capacity_steps" if replay > weights else weights_key

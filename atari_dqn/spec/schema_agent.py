@@ -209,7 +209,7 @@ class Learner:
     threads: Annotated[int | Auto, AtLeast(1)]
     """Number of threads of PyTorch and of the project's kernels. Another number changes rounding, and how
     fast a run is. `auto` is OMP_NUM_THREADS if that is set, but no more than there are cores; 1 with a
-    GPU; otherwise the number of cores, at most 8, for `data_efficient` 4 and for `impala` 16; for
+    GPU; otherwise the number of physical cores, at most 8, for `data_efficient` 4 and for `impala` 16; for
     `data_efficient` without kernels, one core is left free."""
     deterministic: bool
     """On a GPU, use deterministic kernels. Without them a run neither repeats nor resumes exactly."""

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def core_times(*, at: float, used: float, own: float) -> CoreTimes:
-    return CoreTimes(at=at, usable_cores=2, used=used, own=own, threads={})
+    return CoreTimes(at=at, usable_cores=2, allowed_cores=2, used=used, own=own, threads={})
 
 
 def test_other_programs_are_counted_from_the_import_on(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -122,6 +122,14 @@ def test_numbers_that_no_machine_holds_are_refused(option: str, capsys: pytest.C
     assert "error:" in capsys.readouterr().err
 
 
+def test_plan_of_more_actors_than_cores_is_refused_as_its_run_is(capsys: pytest.CaptureFixture[str]) -> None:
+    count = 2 * (os.cpu_count() or 1)
+    keys = [f"env.num_envs={count}", f"actors.processes={count}", "system.actors_per_core=1"]
+    overrides = [argument for key in keys for argument in ("--set", key)]
+    assert dqn("train", "apex_small", "--plan", *overrides) == 2
+    assert f"error: actors.processes is {count}, and this machine has" in capsys.readouterr().err
+
+
 def test_output_that_knows_only_ascii_is_no_traceback() -> None:
     runs = Path(__file__).parents[2] / "runs"
     command = [sys.executable, "-c", "from atari_dqn.cli import main; main()", "spec", "diff"]

@@ -46,6 +46,13 @@ def test_training_games_are_compared_once_epsilon_has_its_last_value(
     assert compared.reference.differences == differences
 
 
+def test_training_games_with_a_constant_epsilon_are_compared_from_the_prefill_on(tmp_path: Path):
+    constant = ["exploration.epsilon_start=0.01", "exploration.epsilon_end=0.01"]
+    options = {**TRAINING, "overrides": constant}
+    compared = found(tmp_path, [-20.0] * 4, "dopamine_jax", at_frames=2_000_000, **options)
+    assert compared.reference.differences == ()
+
+
 def test_training_games_of_an_iteration_are_averaged(tmp_path: Path):
     returns = [-21.0] * 8 + [-11.0, -8.0]  # the last two end within 4M to 5M frames
     options = {**TRAINING, "training_return": returns}

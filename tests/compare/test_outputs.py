@@ -2,6 +2,7 @@ import csv
 import io
 import json
 import math
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -19,7 +20,7 @@ from atari_dqn.compare.output.plot import draw, figure_of
 from atari_dqn.errors import UserError
 from atari_dqn.files.atomic import json_document
 from atari_dqn.view.comparison_tables import comparison_view
-from runs import make_run
+from runs import RUNS, make_run
 
 Dqn = Callable[..., tuple[int, str]]
 
@@ -111,6 +112,17 @@ def test_plot_does_not_name_a_group_that_has_nothing_to_draw(runs: list[Path], t
     assert not any("mse" in text.get_text() for text in axes.get_legend().get_texts())
 
 
+@pytest.mark.parametrize("name", ["_mine", "cost$x_{$y"])
+def test_plot_shows_the_name_of_a_spec_as_it_is(tmp_path: Path, name: str):
+    spec = tmp_path / f"{name}.toml"
+    shutil.copyfile(RUNS / "pong_trackA.toml", spec)
+    run = make_run(tmp_path / "run", [1.0, 2.0], spec=str(spec))
+    (axes,) = figure_of(compare([run], human_table="atari57")).axes
+    axes.figure.draw_without_rendering()
+    shown = [text.get_text().replace(r"\$", "$").strip() for text in axes.get_legend().get_texts()]
+    assert any(label.startswith(name) for label in shown)
+
+
 def test_page_needs_nothing_from_a_network(comparison: Comparison, runs: list[Path]):
     text = page(comparison, folder=runs[0].parent)
     assert text.count("<script") == 2
@@ -172,6 +184,7 @@ def test_output_that_exists_is_never_overwritten(dqn: Dqn, runs: list[Path]):
         (("--plot", "curves.gif"), "expected .png or .svg"),
         (("--html", "/nowhere/page.html"), "the folder /nowhere does not exist"),
         (("--at", "soon"), "expected a number of frames"),
+        (("--at", "0"), "--at: found '0', expected a number of frames"),
         (("--human-table", "atari75"), "expected atari57 or nature2015"),
         (("--to-score", "nan"), "expected a finite number"),
     ],

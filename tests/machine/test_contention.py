@@ -27,8 +27,11 @@ def times(
     own: float,
     threads: Mapping[int, tuple[float, float]] | None = None,
     cores: int = 2,
+    allowed: int | None = None,
 ) -> CoreTimes:
-    return CoreTimes(at=at, usable_cores=cores, used=used, own=own, threads=threads or {})
+    return CoreTimes(
+        at=at, usable_cores=cores, allowed_cores=allowed or cores, used=used, own=own, threads=threads or {}
+    )
 
 
 def shared(*, others: float, waiting: float = 0.0, cores: int = 2) -> Contention:
@@ -45,6 +48,14 @@ def test_use_by_others_is_never_negative() -> None:
     found = contention(times(100, used=50.0, own=20.0), times(110, used=59.9, own=30.0))
     assert found is not None
     assert found.others_cores == 0.0
+
+
+@pytest.mark.parametrize(("used", "others"), [(20, 0.0), (60, 0.0), (62, 2.0)])
+def test_other_programs_first_use_the_cores_beyond_the_limit_of_a_container(used: int, others: float) -> None:
+    span = (times(at, used=used * at, own=0, cores=4, allowed=64) for at in (0, 10))
+    found = contention(*span)
+    assert found is not None
+    assert found.others_cores == pytest.approx(others)
 
 
 def test_waiting_share_is_relative_to_runnable_time() -> None:

@@ -1,7 +1,9 @@
+import os
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
+import psutil
 import pytest
 
 from atari_dqn.machine.hardware import (
@@ -13,6 +15,7 @@ from atari_dqn.machine.hardware import (
     disk_free_bytes,
     find_gpus,
     find_hardware,
+    physical_cores,
     shared_memory_free_bytes,
 )
 
@@ -98,3 +101,24 @@ def test_file_with_two_hard_links_takes_its_disk_space_once(tmp_path: Path) -> N
     (tmp_path / "link").hardlink_to(tmp_path / "whole")
     assert alone >= 1_048_576
     assert allocated_bytes(tmp_path) == alone
+
+
+def topology(folder: Path, siblings: dict[int, str]) -> Path:
+    """Write the hyperthreads that share a core with each core, as Linux has them."""
+    for number, shared in siblings.items():
+        (folder / f"cpu{number}/topology").mkdir(parents=True)
+        (folder / f"cpu{number}/topology/thread_siblings_list").write_text(shared)
+    return folder
+
+
+@pytest.mark.parametrize(("allowed", "cores"), [({0, 1, 4, 5}, 2), ({0, 1}, 2), ({0, 4}, 1)])
+def test_hyperthreads_of_one_core_are_one_physical_core(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, allowed: set[int], cores: int
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: allowed, raising=False)
+    cpus = topology(tmp_path, {number: f"{number % 4},{number % 4 + 4}" for number in range(8)})
+    assert physical_cores(cpus) == cores
+
+
+def test_physical_cores_of_an_unknown_topology_are_those_of_the_machine(tmp_path: Path) -> None:
+    assert physical_cores(tmp_path) == (psutil.cpu_count(logical=False) or psutil.cpu_count())

@@ -1,24 +1,28 @@
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from tiny import SEQUENCES, tiny_spec
 
 from atari_dqn.assembly.parts import build_network
 from atari_dqn.assembly.replay_parts import build_replay
 from atari_dqn.errors import UserError
 from atari_dqn.evaluation.traces import BestReturn, Tracer
 from atari_dqn.machine.hardware import Gpu, Hardware
-from atari_dqn.machine.plan import check_fits, make_plan, network_shape, replay_device
+from atari_dqn.machine.learner_items import network_shape, replay_device, stored_bytes
+from atari_dqn.machine.plan import check_fits, make_plan
 from atari_dqn.machine.plan_text import plan_text
-from atari_dqn.machine.sizes import network_bytes, network_parameters, replay_bytes
+from atari_dqn.machine.sizes import CUDA_CONTEXT_BYTES, network_bytes, network_parameters, replay_bytes
 from atari_dqn.replay.buffer import ring_rows
 from atari_dqn.replay.ring import FrameRing
 from atari_dqn.replay.uniform import UniformSampler
 from atari_dqn.spec.loader import load_spec
 from atari_dqn.spec.schema import Spec
+from atari_dqn.train.build import assemble
 from atari_dqn.types import GameInfo
 
 GB = 10**9
@@ -44,6 +48,13 @@ def test_predicted_replay_memory_is_within_5_percent_of_the_allocated_memory() -
     tensors = [value for part in (ring, sampler) for value in vars(part).values() if torch.is_tensor(value)]
     allocated = sum(tensor.nbytes for tensor in tensors)
     assert replay_bytes(capacity_steps=2000, screen_size_pixels=84) == pytest.approx(allocated, rel=0.05)
+
+
+def test_memory_of_a_replay_of_sequences_is_that_of_its_rows() -> None:
+    spec = tiny_spec(*SEQUENCES, "env.num_envs=8", "replay.capacity_steps=800", "replay.prefill_steps=100")
+    with closing(assemble(spec, torch.device("cpu"))) as training:
+        frames = training.replay.ring.rows * training.envs.num_envs * spec.env.screen_size_pixels**2
+    assert stored_bytes(spec) == pytest.approx(frames, rel=0.05)
 
 
 RAINBOW = ("toggles.noisy=true", "toggles.distribution=c51", "toggles.dueling=true")
@@ -100,6 +111,14 @@ def test_target_that_is_the_online_network_is_not_counted_twice(
         for keys in ((), ("learner.target_period_updates=1",))
     )
     assert two - one == network_bytes(network_shape(make_spec(), 6))
+
+
+def test_averaged_target_is_a_second_network(make_spec: MakeSpec, laptop: Hardware) -> None:
+    copied, averaged = (
+        make_plan(make_spec(*keys), num_actions=6, device="cpu", hardware=laptop).bytes("ram")
+        for keys in ((), ("learner.target_period_updates=1", "learner.target_rate=0.005"))
+    )
+    assert averaged == copied
 
 
 def test_disk_holds_the_checkpoints_kept_and_one_being_written(make_spec: MakeSpec, laptop: Hardware) -> None:
@@ -271,6 +290,17 @@ def test_replay_is_on_the_chosen_device_or_where_it_fits(
     laptop: Hardware, gpu: Gpu, choice: str, device: str, needed: int, place: str
 ) -> None:
     assert replay_device(choice, device, needed, replace(laptop, gpus=(gpu,))) == place
+
+
+def test_replay_is_in_ram_if_the_learner_does_not_fit_next_to_it(
+    make_spec: MakeSpec, laptop: Hardware, gpu: Gpu
+) -> None:
+    spec = make_spec('replay.device="auto"', "replay.capacity_steps=200_000")
+    free = stored_bytes(spec) + CUDA_CONTEXT_BYTES + 1
+    small = replace(laptop, gpus=(replace(gpu, memory_free_bytes=free),))
+    plan = make_plan(spec, num_actions=6, device="cuda:0", hardware=small)
+    assert {item.place for item in plan.items if item.name == "replay"} == {"ram"}
+    check_fits(plan, small)
 
 
 def test_gpu_memory_is_checked_too(make_spec: MakeSpec, laptop: Hardware, gpu: Gpu) -> None:

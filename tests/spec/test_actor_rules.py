@@ -49,7 +49,9 @@ def test_a_spectrum_that_leaves_no_greedy_actor_is_refused() -> None:
 
 
 def test_more_actors_than_cores_are_refused_unless_they_share_them() -> None:
-    with pytest.raises(UserError, match=r"actors\.processes is 2, and this machine has 1 cores.*share cores"):
+    with pytest.raises(
+        UserError, match=r"actors\.processes is 2, and this machine has 1 core for 1 actor each.*share cores"
+    ):
         check_cores(tiny_spec(*FREE), cores=1)
     check_cores(tiny_spec(*FREE, "system.actors_per_core=2"), cores=1)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from atari_dqn.machine.plan import network_shape
+from atari_dqn.machine.learner_items import network_shape
 from atari_dqn.machine.sizes import network_parameters
 from atari_dqn.schedule import LinearSchedule, SwitchedOff
 from atari_dqn.spec.errors import SpecError

@@ -23,6 +23,7 @@ class Machine:
         return CoreTimes(
             at=self.seconds,
             usable_cores=2,
+            allowed_cores=2,
             used=2 * self.seconds,
             own=self.seconds,
             threads={1: (self._ran, self._waited)},

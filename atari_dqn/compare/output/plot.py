@@ -118,7 +118,7 @@ def _draw_group(axes: Axes, curve: GroupCurve, style: LineStyle) -> None:
     axes.fill_between(curve.frames, curve.low, curve.high, color=style.colour, alpha=0.2, linewidth=0)
     marker = "o" if len(curve.frames) == 1 else ""
     (mean,) = axes.plot(
-        curve.frames, curve.mean, color=style.colour, linewidth=2, marker=marker, label=curve.label
+        curve.frames, curve.mean, color=style.colour, linewidth=2, marker=marker, label=_literal(curve.label)
     )
     if style.dashes:
         mean.set_dashes([length / 2 for length in style.dashes])  # in units of the line's width
@@ -126,7 +126,9 @@ def _draw_group(axes: Axes, curve: GroupCurve, style: LineStyle) -> None:
 
 def _draw_published(axes: Axes, curve: PublishedCurve, style: str) -> None:
     axes.fill_between(curve.frames, curve.low, curve.high, color="0.5", alpha=0.15, linewidth=0)
-    axes.plot(curve.frames, curve.mean, color="0.35", linestyle=style, linewidth=1.2, label=curve.label)
+    axes.plot(
+        curve.frames, curve.mean, color="0.35", linestyle=style, linewidth=1.2, label=_literal(curve.label)
+    )
 
 
 def _draw_columns(axes: Axes, results: Sequence[GroupResult]) -> None:
@@ -140,8 +142,14 @@ def _draw_columns(axes: Axes, results: Sequence[GroupResult]) -> None:
             _MARKERS[place % len(_MARKERS)],
             color="0.35",
             markerfacecolor=filled,
-            label=f"{column.title} ({column.sourced})",
+            label=_literal(f"{column.title} ({column.sourced})"),
         )
+
+
+def _literal(label: str) -> str:
+    """Return a label that matplotlib shows as it is: not as mathematics, nor hidden by an underscore."""
+    shown = label.replace("$", r"\$")
+    return f" {shown}" if shown.startswith("_") else shown
 
 
 def _encoded(figure: Figure, kind: str) -> bytes:

@@ -9,7 +9,7 @@ from typing import Protocol
 from atari_dqn.errors import UserError
 from atari_dqn.formatting import size
 from atari_dqn.machine.actors import actor_bytes, messages_item
-from atari_dqn.machine.plan import network_shape
+from atari_dqn.machine.learner_items import network_shape
 from atari_dqn.machine.sizes import MOST_ACTIONS, network_bytes
 from atari_dqn.spec.constraints import given
 from atari_dqn.spec.schema import Spec
