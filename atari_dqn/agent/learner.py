@@ -35,14 +35,13 @@ class Update:
 class Learner:
     """Trains the online network toward targets of the target network.
 
-    If the target network would be copied after every update, both may be the same object.
-
     A minibatch may be split into `accumulate` equal parts, whose gradients sum to that of the whole, except
     that each part has its own random draws. If the gradient is not finite, the step changes neither weights
     nor optimizer; it still counts as an update, so that the target network is copied at the same steps.
 
-    `after_step` is called after each step of the optimizer, and may change buffers of the online network.
-    Noise, quantile fractions and shifts are drawn from `generator`, on the networks' device, part by part.
+    If the target network would be copied after every update, both may be the same object. `after_step` is
+    called after each step of the optimizer, and may change buffers of the online network. Noise, quantile
+    fractions and shifts are drawn from `generator`, on the networks' device, part by part.
     """
 
     def __init__(
@@ -133,10 +132,12 @@ class Learner:
 
     def _backward(self, part: Batch) -> LossOutput:
         """Add the gradients of a part of a minibatch to `.grad`."""
-        part = self._augment(part, self.generator)
-        output = self.loss(part, self.online, self.target, self.generator)
-        self._reduced_loss(output).backward()  # type: ignore[no-untyped-call]
+        output = self.loss(self._augment(part, self.generator), self.online, self.target, self.generator)
+        self._add_gradients(self._reduced_loss(output))
         return output
+
+    def _add_gradients(self, loss: Float[Tensor, ""]) -> None:
+        loss.backward()  # type: ignore[no-untyped-call]
 
     def _reduced_loss(self, output: LossOutput) -> Float[Tensor, ""]:
         """Reduce the loss of a part to its contribution to the loss of the minibatch."""

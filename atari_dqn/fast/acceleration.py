@@ -31,8 +31,8 @@ from atari_dqn.replay.ring import FrameRing
 class Acceleration:
     """Makes or changes the parts of one assembly.
 
-    It inspects the first network, once. Later changes of a network's modules are not noticed: they need a new
-    `Acceleration`.
+    It inspects the first network, once. A network's modules may be replaced, hooked or parametrized before;
+    later changes are not noticed.
     """
 
     def __init__(self, device: torch.device, *, compiled: bool = False, fuse: bool = True) -> None:
@@ -52,9 +52,17 @@ class Acceleration:
         return kernels_here() if self.device.type == "cpu" else ()
 
     def network(self, network: QNetwork) -> QNetwork:
-        """Change the classes of a network's modules in place; on a CPU, networks to be compiled stay."""
+        """Change the classes of a network's modules in place; on a CPU, networks to be compiled stay.
+
+        `ValueError` if they were changed before: modules that were replaced since are not inspected.
+        """
         if self.compiled and self.device.type == "cpu":
             return network
+        if structure.is_accelerated(network):
+            raise ValueError(
+                "this network is accelerated already, and cannot be inspected again; make a new network, "
+                "change its modules if you want to, and accelerate that one"
+            )
         if self._plan is None:
             self._plan = structure.inspect_network(network, self.device, fuse=self._fuse)
         structure.apply_plan(self._plan, network)

@@ -5,7 +5,8 @@ B batch, S stacked frames, H×W one frame, A actions, Z numbers per action.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -39,8 +40,6 @@ class FusedNetwork(QNetwork):
     """
 
     fused: FusedPass
-    unwritten: list[FactoredGradient] | None = None
-    """The list to which the backward pass appends the factored gradient; None outside a gradient step."""
 
     def accelerate(self) -> None:
         """Set the attributes that `QNetwork` does not have."""
@@ -54,7 +53,7 @@ class FusedNetwork(QNetwork):
         if not kernels_read(frames) or (noisy and noise_rows > 1):
             return super().distribution(frames, rng, noise_rows=noise_rows)
         draws = normal(rng, 1, num_draws(noisy)) if rng is not None and noisy else None
-        value: ValueDistribution = self.value(self.fused.outputs(frames, draws, self.unwritten))
+        value: ValueDistribution = self.value(self.fused.outputs(frames, draws))
         return value
 
 
@@ -121,23 +120,32 @@ class FusedPass:
             noise_at += layer.in_features + layer.out_features
         self._hidden, *state, self._actions = dense
         self._dense = [self._hidden, self._actions, *state]
+        self._unwritten: list[FactoredGradient] | None = None
 
     @property
     def fits_factors(self) -> bool:
         """Whether the gradient of the hidden layer's weight may be kept as factors, in small minibatches."""
         return fits_factors(self._hidden.layer.weight)
 
-    def outputs(
-        self, frames: Frames, draws: Noise | None, unwritten: list[FactoredGradient] | None = None
-    ) -> Float[Tensor, "B A Z"]:
+    @contextmanager
+    def appending_to(self, unwritten: list[FactoredGradient]) -> Iterator[None]:
+        """Let the backward passes in the context append the hidden weight's gradient, if it can be factored.
+
+        Elsewhere they compute it in full.
+        """
+        self._unwritten = unwritten
+        try:
+            yield
+        finally:
+            self._unwritten = None
+
+    def outputs(self, frames: Frames, draws: Noise | None) -> Float[Tensor, "B A Z"]:
         """Compute the head's outputs under the noise made from `draws` from N(0, 1), or without noise.
 
-        `draws` has the numbers of all layers, one after the other, and is overwritten. The backward pass may
-        append the factored gradient of the hidden layer's weight to `unwritten` instead of computing it.
+        `draws` has the numbers of all layers, one after the other, and is overwritten.
         """
         if torch.is_grad_enabled():
-            leaves = self.parameters()
-            outputs: Tensor = _Outputs.apply(self, frames, draws, unwritten, *leaves)  # type: ignore[no-untyped-call]
+            outputs: Tensor = _Outputs.apply(self, frames, draws, *self.parameters())  # type: ignore[no-untyped-call]
             return outputs
         return self.forward(self.layers(frames, draws), draws, None)
 
@@ -167,18 +175,21 @@ class FusedPass:
         kept: Kept,
         upstream: Float[Tensor, "B A Z"],
         noise: Noise | None,
-        unwritten: list[FactoredGradient] | None,
+        required: Sequence[bool],
     ) -> list[Tensor | None]:
-        """Compute the gradients of the parameters; that of the hidden weight may go to `unwritten`."""
+        """Compute the gradients of the parameters; see `appending_to` for that of the hidden weight.
+
+        `required` are the parameters' `requires_grad` in the forward pass.
+        """
         stack, hidden = self._stack, self._hidden
         stack_gradients = stack.empty_gradients()
         layer_gradients = [layer.empty_gradients(noise) for layer in self._dense]
         hidden_gradient = torch.empty(layers.batch, layers.num_units, dtype=self._dtype)
-        if unwritten is not None:
+        if self._unwritten is not None:
             product = hidden.factored(kept.encoded(layers.batch), hidden_gradient, noise)
-            if may_be_factored(product):
+            if may_be_factored(product) and self._are_due(product.weights, required):
                 layer_gradients[0][0::2] = None, None
-                unwritten.append(product)
+                self._unwritten.append(product)
         backward(
             layers,
             kept,
@@ -192,6 +203,12 @@ class FusedPass:
         of_dense = [tensor for layer, gradients in rows for tensor in gradients[: len(layer.parameters)]]
         return [*stack.gradients(weight_gradients), *bias_gradients, *of_dense]
 
+    def _are_due(self, weights: Sequence[Tensor], required: Sequence[bool]) -> bool:
+        """Return whether all `weights` get a gradient: none was frozen in the forward pass, or is now."""
+        rows = zip(self.parameters(), required, strict=True)
+        due = {id(weight) for weight, was_required in rows if was_required and weight.requires_grad}
+        return all(id(weight) in due for weight in weights)
+
 
 class _Outputs(torch.autograd.Function):
     """The outputs of a network and the gradients of its parameters."""
@@ -202,13 +219,12 @@ class _Outputs(torch.autograd.Function):
         fused: FusedPass,
         frames: Frames,
         draws: Noise | None,
-        unwritten: list[FactoredGradient] | None,
         *parameters: Tensor,
     ) -> Tensor:
         layers = fused.layers(frames, draws)
         kept = Kept(layers)
         outputs = fused.forward(layers, draws, kept)
-        ctx.fused, ctx.layers, ctx.noise, ctx.unwritten = fused, layers, draws, unwritten
+        ctx.fused, ctx.layers, ctx.noise = fused, layers, draws
         # autograd raises if one was changed, and frees what was kept, the images too, after the backward pass
         ctx.save_for_backward(kept.values, layers.stack.give_pixels(), *parameters)
         return outputs
@@ -217,8 +233,9 @@ class _Outputs(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         kept = Kept(ctx.layers, ctx.saved_tensors[0])
-        found = ctx.fused.gradients(ctx.layers, kept, gradients[0], ctx.noise, ctx.unwritten)
-        return None, None, None, None, *found
+        required = ctx.needs_input_grad[3:]
+        found = ctx.fused.gradients(ctx.layers, kept, gradients[0], ctx.noise, required)
+        return None, None, None, *found
 
 
 def dense_layers(torso: nn.Module, head: nn.Module) -> Sequence[nn.Linear]:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -32,7 +30,8 @@ class FastLearner(Learner):
     """A `Learner` that does not wait for a GPU, and computes the gradient's norm by a kernel on a CPU.
 
     If the online network is fused and the optimizer supports it, the largest gradient, that of the hidden
-    layer's weight, is kept as two factors during `gradient_step`. Elsewhere `.grad` is complete.
+    layer's weight, is kept as two factors from the backward pass of the loss to the end of `gradient_step`.
+    Gradients that are computed elsewhere, in the loss too, are complete.
     """
 
     def __init__(self, **parts: Any) -> None:
@@ -43,25 +42,16 @@ class FastLearner(Learner):
 
     def gradient_step(self, batch: Batch) -> Update:
         """Take one gradient step."""
-        with self._leaving_unwritten():
+        try:
             return super().gradient_step(batch)
+        finally:
+            if self._unwritten is not None:
+                self._unwritten.clear()
 
     @property
     def leaves_unwritten(self) -> bool:
         """Whether the gradient of the hidden layer's weight is kept as two factors, in small minibatches."""
         return self._unwritten is not None
-
-    @contextmanager
-    def _leaving_unwritten(self) -> Iterator[None]:
-        if self._unwritten is None or not isinstance(self.online, FusedNetwork):
-            yield
-            return
-        self.online.unwritten = self._unwritten
-        try:
-            yield
-        finally:
-            self.online.unwritten = None
-            self._unwritten.clear()
 
     def _place_of_unwritten(self) -> list[FactoredGradient] | None:
         """Find the optimizer's list of factored gradients; None if it needs every gradient in `.grad`."""
@@ -76,14 +66,18 @@ class FastLearner(Learner):
         moves_all = all(weight.requires_grad and id(weight) in moved for weight in self._weights)
         return optimizer.unwritten if moves_all else None
 
-    def _backward(self, part: Batch) -> LossOutput:
-        """Add the gradients of a part of a minibatch; a factored one only if its weight has no other."""
-        output = super()._backward(part)
-        unwritten = self._unwritten or []
+    def _add_gradients(self, loss: Float[Tensor, ""]) -> None:
+        """Add the gradients of the loss; a factored one only if its weight has no other."""
+        unwritten = self._unwritten
+        if unwritten is None:
+            super()._add_gradients(loss)
+            return
+        assert isinstance(self.online, FusedNetwork)
+        with self.online.fused.appending_to(unwritten):
+            super()._add_gradients(loss)
         has_others = any(weight.grad is not None for each in unwritten for weight in each.weights)
         if has_others or len(unwritten) > 1:  # a loss with a penalty on weights, or with two forward passes
             write_out(unwritten)
-        return output
 
     def _clip_gradients(self) -> Float[Tensor, ""]:
         gradients = [weight.grad for weight in self._weights if weight.grad is not None]
@@ -130,6 +124,6 @@ class CompiledLearner(FastLearner):
     def _backward(self, part: Batch) -> LossOutput:
         part = self._augment(part, self.generator)
         total, loss, priorities, *metrics = self._compiled(self.generator, part)
-        total.backward()
+        self._add_gradients(total)
         named = dict(zip(LOSS_METRICS, metrics, strict=True))
         return LossOutput(loss=loss, priorities=priorities, metrics=named)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TypeGuard
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from atari_dqn.agent.heads import DuelingHead, LinearHead, SharedDuelingHead
 from atari_dqn.agent.network import QNetwork
@@ -28,6 +28,9 @@ from atari_dqn.fast.layers import FastNoisyLinear
 from atari_dqn.fast.torsos import PatchTorso, StackedTorso, UnfoldedTorso, padding_of
 
 _HEADS = (LinearHead, DuelingHead, SharedDuelingHead)
+_FAST = (FusedNetwork, FastNoisyLinear, PatchTorso, StackedTorso, UnfoldedTorso)
+_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+"""The attributes in which PyTorch keeps the hooks of a module."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +83,11 @@ def apply_plan(plan: Plan, network: QNetwork) -> None:
         module.accelerate(*(() if dtype is None else (dtype,)))  # type: ignore[operator]
 
 
+def is_accelerated(network: QNetwork) -> bool:
+    """Return whether a plan changed a class of the network's modules."""
+    return any(isinstance(module, _FAST) for module in network.modules())
+
+
 def why_no_kernels() -> str:
     """Explain why no kernels of products are available in the dtype of a network."""
     if instruction_set() == "none":
@@ -117,12 +125,23 @@ def _is_stack(torso: nn.Module) -> TypeGuard[ConvolutionalTorso]:
 
 def _is_plain_convolution(layer: nn.Module) -> bool:
     """Return whether a layer is a convolution whose only options are one stride and zeros around it."""
-    if type(layer) not in (nn.Conv2d, SamePadConv2d):
+    if type(layer) not in (nn.Conv2d, SamePadConv2d) or _is_hooked(layer):
         return False
     assert isinstance(layer, nn.Conv2d)
     is_regular = layer.dilation == (1, 1) and layer.groups == 1 and layer.stride[0] == layer.stride[1]
     pads_zeros = layer.padding_mode == "zeros" and not isinstance(layer.padding, str)
     return is_regular and pads_zeros and layer.bias is not None
+
+
+def _is_hooked(module: nn.Module) -> bool:
+    """Return whether a module has hooks, or a weight or bias that is no parameter.
+
+    PyTorch's `spectral_norm` and pruning compute such a weight in a hook. A kernel that computes several
+    modules does not call hooks.
+    """
+    tensors = [getattr(module, name, None) for name in ("weight", "bias")]
+    is_computed = any(isinstance(each, Tensor) and not isinstance(each, nn.Parameter) for each in tensors)
+    return is_computed or any(getattr(module, hooks) for hooks in _HOOKS)
 
 
 def _plan_torso(plan: Plan, network: QNetwork, *, has_kernels: bool) -> None:
@@ -177,6 +196,8 @@ def why_not_fused(plan: Plan, network: QNetwork) -> str | None:
     layers = dense_layers(torso, head)
     if not layers:
         return "its fully connected layers are of several classes or without biases"
+    if any(map(_is_hooked, (torso, head, *layers))):
+        return "a module has hooks, which the kernels do not call, or a computed weight"
     hidden = tuple(layers[0].weight.shape)
     fits = fits_product(hidden, network.dtype) and layers[-1].in_features % size_divisor() == 0
     parameters = [parameter for layer in layers for parameter in layer.parameters()]

@@ -152,7 +152,10 @@ class StackedTorso(ConvolutionalTorso):
 
 
 class PatchTorso(ConvolutionalTorso):
-    """A torso whose convolutions have stride = filter size, no padding: products with patches of pixels."""
+    """A torso whose convolutions have stride = filter size, no padding: products with patches of pixels.
+
+    Other frames than `kernels_read` are computed in layers.
+    """
 
     dtype: torch.dtype
 
@@ -162,6 +165,8 @@ class PatchTorso(ConvolutionalTorso):
 
     def encode(self, frames: Frames) -> Float[Tensor, "B F"]:
         """Compute the flattened output of the convolutions, channel by channel."""
+        if not kernels_read(frames):
+            return super().encode(frames)
         expected = self.convolutions[0].in_channels
         if frames.shape[1] != expected:
             raise ValueError(f"expected frames with {expected} channels, found size {tuple(frames.shape)}")

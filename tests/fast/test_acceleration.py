@@ -1,6 +1,7 @@
 """Acceleration of a finished network: the classes it changes, equal results, one inspection."""
 
 import copy
+from collections.abc import Callable
 from functools import partial
 
 import pytest
@@ -111,6 +112,31 @@ def test_each_torso_gets_the_kernels_that_it_should(torso_type: type, classes: d
     assert {name: type(network.get_submodule(name)) for name in classes} == classes
 
 
+@pytest.mark.parametrize("device", [CPU, GPU])
+def test_accelerated_network_is_not_accelerated_again(device: torch.device) -> None:
+    network = Acceleration(device).network(make_network(DataEfficientTorso))
+    with pytest.raises(ValueError, match="accelerated already"):
+        Acceleration(device).network(network)
+
+
+def double_weight(layer: nn.Linear) -> None:
+    """Replace the weight, a parameter, by a tensor that is none."""
+    doubled = 2 * layer.weight
+    del layer.weight
+    layer.weight = doubled
+
+
+@HAS_KERNELS
+@pytest.mark.parametrize(
+    "wrap", [nn.utils.spectral_norm, nn.utils.parametrizations.spectral_norm, double_weight]
+)
+def test_network_with_a_computed_weight_is_not_fused(wrap: Callable[[nn.Module], object]) -> None:
+    network = make_network()
+    wrap(network.torso.hidden)
+    Acceleration(CPU).network(network)
+    assert (type(network), type(network.torso)) == (QNetwork, StackedTorso)
+
+
 @HAS_KERNELS
 @pytest.mark.parametrize(("torso_type", "has_any"), [(ImpalaTorso, True), (NatureTorso, False)])
 def test_layers_that_stay_pytorchs_are_in_the_log(torso_type: type, has_any: bool) -> None:
@@ -205,6 +231,30 @@ def test_without_kernels_only_patches_are_taken_and_the_reason_is_reported(
         network = back_end.network(make_network(torso_type))
         assert (type(network), type(network.torso)) == (QNetwork, found)
         assert "layers: PyTorch (the kernels were not compiled" in "\n".join(back_end.choices())
+
+
+def of_patches(monkeypatch: pytest.MonkeyPatch, *, dtype: torch.dtype) -> tuple[QNetwork, QNetwork]:
+    """Make a plain network, and one whose torso has become a `PatchTorso`."""
+    leave_to_torch(monkeypatch)
+    plain, fast = (make_network(DataEfficientTorso) for _ in range(2))
+    plain.dtype = fast.dtype = dtype
+    assert type(Acceleration(CPU).network(fast).torso) is PatchTorso
+    return plain, fast
+
+
+def test_torso_of_patches_computes_the_gradient_of_frames(monkeypatch: pytest.MonkeyPatch) -> None:
+    of_frames = []
+    for network in of_patches(monkeypatch, dtype=torch.float32):
+        shown = frames(2, dtype=torch.float32).requires_grad_()
+        network.q_values(shown).sum().backward()
+        of_frames.append(shown.grad)
+    torch.testing.assert_close(of_frames[1], of_frames[0])
+
+
+def test_torso_of_patches_computes_bf16_frames(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain, fast = of_patches(monkeypatch, dtype=torch.bfloat16)
+    shown = frames(2, dtype=torch.bfloat16)
+    torch.testing.assert_close(fast.q_values(shown), plain.q_values(shown))
 
 
 def test_what_is_compiled_on_a_cpu_stays_pytorchs() -> None:

@@ -274,9 +274,9 @@ def test_gradient_that_is_not_written_is_the_one_that_would_be(name: str) -> Non
     network, factored = KINDS[name].made(), []
     written = gradients(network, 5, stream(seed=1))
     network.zero_grad()
-    network.unwritten = factored
     outputs = network.distribution(frames(5), stream(seed=1)).outputs
-    outputs.backward(torch.arange(outputs.numel()).view_as(outputs).sin())
+    with network.fused.appending_to(factored):
+        outputs.backward(torch.arange(outputs.numel()).view_as(outputs).sin())
     (found,) = factored
     product = found.upstream.float().T @ found.x.float()
     made = [product] if found.noise is None else [product, product * torch.outer(*found.noise[::-1])]
@@ -289,10 +289,23 @@ def test_gradient_that_is_not_written_is_the_one_that_would_be(name: str) -> Non
 
 def test_gradient_of_more_rows_is_written() -> None:
     network, factored = KINDS["dueling"].made().requires_grad_(True), []
-    network.unwritten = factored
-    network.distribution(frames(MOST_ROWS + 1)).outputs.sum().backward()
+    with network.fused.appending_to(factored):
+        network.distribution(frames(MOST_ROWS + 1)).outputs.sum().backward()
     assert factored == []
     assert network.torso.hidden.weight.grad is not None
+
+
+@pytest.mark.parametrize("frozen", ["weight", "weight_sigma"])
+def test_gradient_is_not_factored_if_a_weight_of_its_product_is_frozen(frozen: str) -> None:
+    network, factored = RAINBOW.made().requires_grad_(True), []
+    hidden = network.torso.hidden
+    hidden.get_parameter(frozen).requires_grad_(False)
+    with network.fused.appending_to(factored):
+        network.distribution(frames(2), stream()).outputs.sum().backward()
+    assert factored == []
+    assert [hidden.weight.grad is None, hidden.weight_sigma.grad is None] == [
+        frozen == "weight", frozen == "weight_sigma",
+    ]  # fmt: skip
 
 
 def test_parts_with_noise_of_their_own_are_seen_layer_by_layer(calls: list[Tensor]) -> None:

@@ -1,4 +1,4 @@
-"""Steps of the fast learner by losses with a penalty on weights, or with several forward passes."""
+"""Steps of the fast learner by losses with penalties, several passes, own gradients or frozen weights."""
 
 from collections.abc import Callable
 from functools import partial
@@ -51,6 +51,42 @@ def with_two_passes(batch: FramesBatch, online: QNetwork) -> Tensor:
     return squared(batch, online) + outputs.flatten(1).sum(dim=1)
 
 
+def over_gradient_norm(batch: FramesBatch, online: QNetwork) -> Tensor:
+    values = squared(batch, online)
+    weights = [online.torso.hidden.weight, online.head.output.weight]
+    gradients = torch.autograd.grad(values.mean(), weights, retain_graph=True)
+    return values / sum(gradient.norm() for gradient in gradients)
+
+
+def over_norm_at_the_head(batch: FramesBatch, online: QNetwork) -> Tensor:
+    values = squared(batch, online)
+    (gradient,) = torch.autograd.grad(values.mean(), [online.head.output.weight], retain_graph=True)
+    return values / gradient.norm()
+
+
+def with_frozen_torso(batch: FramesBatch, online: QNetwork) -> Tensor:
+    online.torso.requires_grad_(False)
+    return squared(batch, online)
+
+
+def with_torso_frozen_after_the_pass(batch: FramesBatch, online: QNetwork) -> Tensor:
+    values = squared(batch, online.requires_grad_(True))
+    online.torso.requires_grad_(False)
+    return values
+
+
+def with_torso_frozen_in_the_pass(batch: FramesBatch, online: QNetwork) -> Tensor:
+    values = with_frozen_torso(batch, online)
+    online.torso.requires_grad_(True)
+    return values
+
+
+LOSSES = [
+    squared, with_penalty, with_two_passes, over_gradient_norm, over_norm_at_the_head, with_frozen_torso,
+    with_torso_frozen_after_the_pass, with_torso_frozen_in_the_pass,
+]  # fmt: skip
+
+
 def updated(compute: Callable[..., Tensor], make: Callable[..., Optimizer], *, is_fast: bool) -> list[Tensor]:
     """Take two gradient steps; return the weights and the gradient's last norm."""
 
@@ -76,7 +112,7 @@ def updated(compute: Callable[..., Tensor], make: Callable[..., Optimizer], *, i
 
 
 @pytest.mark.parametrize("make", [ADAM, RMSPROP], ids=["adam", "rmsprop"])
-@pytest.mark.parametrize("compute", [squared, with_penalty, with_two_passes])
+@pytest.mark.parametrize("compute", LOSSES)
 def test_fast_learner_steps_as_the_plain_one_does(
     compute: Callable[..., Tensor], make: Callable[..., Optimizer]
 ) -> None:

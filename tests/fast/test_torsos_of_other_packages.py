@@ -47,6 +47,26 @@ def of_convolutions(**arguments: Any) -> type[NatureTorso]:
     return type("Torso", (OtherConvolutions,), {"arguments": arguments})
 
 
+class SpectralTorso(NatureTorso):
+    def _convolution(self, *sizes: Any) -> nn.Conv2d:
+        convolution = nn.utils.spectral_norm(super()._convolution(*sizes))
+        for tensor in (convolution.weight_orig.detach(), convolution.weight_u):  # which `initialize` leaves
+            tensor.copy_(torch.arange(1.0, tensor.numel() + 1).view_as(tensor).sin())
+        return convolution
+
+
+class HalvedTorso(NatureTorso):
+    hooked: str
+
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.get_submodule(self.hooked).register_forward_hook(lambda module, inputs, output: output / 2)
+
+
+def halved(name: str) -> type[NatureTorso]:
+    return type("Torso", (HalvedTorso,), {"hooked": name})
+
+
 CASES = {
     "own units": ELUTorso,
     "own forward pass": ScaledTorso,
@@ -57,6 +77,10 @@ CASES = {
     "two groups": of_convolutions(groups=2),
     "hidden layer without biases": partial(NatureTorso, layer=partial(nn.Linear, bias=False)),
     "normalised hidden layer": partial(NatureTorso, layer=normalized(nn.Linear, 1)),
+    "spectrally normalised convolutions": SpectralTorso,
+    "hooked torso": halved(""),
+    "hooked convolution": halved("convolutions.2"),
+    "hooked hidden layer": halved("hidden"),
 }
 
 
