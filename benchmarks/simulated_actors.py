@@ -16,12 +16,12 @@ from multiprocessing.connection import Connection, wait
 from threading import Thread
 from typing import Any
 
-from atari_dqn.actors.answers import receive_answer, send_answer
 from atari_dqn.actors.build import build_role
 from atari_dqn.actors.message import Fragment, decode, encode
 from atari_dqn.actors.orders import ActorDiedError, Letter, Order
 from atari_dqn.actors.weights import FlatWeights
 from atari_dqn.assembly.parts import build_network
+from atari_dqn.envs.pieces import receive_bytes, send_bytes
 from atari_dqn.envs.silence import SilenceLimit
 from atari_dqn.spec.schema import Spec
 
@@ -63,10 +63,10 @@ def _send(pipe: Connection, first: bytes, next_one: bytes, seconds: float) -> No
     message, due = first, time.monotonic()
     try:
         while True:
-            pipe.recv_bytes()
+            receive_bytes(pipe)
             time.sleep(max(0.0, due - time.monotonic()))
             due = max(due, time.monotonic() - seconds) + seconds
-            send_answer(pipe, Letter.PLAY, message)
+            send_bytes(pipe, Letter.PLAY + message)
             message = next_one
     except (EOFError, OSError):
         return
@@ -91,18 +91,18 @@ class SimulatedActor:
     def __init__(self, pipe: Connection, count: Callable[[int], None]) -> None:
         self.pipe, self._count = pipe, count
 
-    def send(self, order: bytes) -> None:
-        self.pipe.send_bytes(order)
+    def send(self, order: bytes, silence: SilenceLimit) -> None:
+        send_bytes(self.pipe, order, silence)
 
     def answer(self, silence: SilenceLimit) -> bytes:
         try:
-            _, message = receive_answer(self.pipe, silence)
+            message = receive_bytes(self.pipe, silence)[1:]
         except (EOFError, OSError) as error:
             raise ActorDiedError("a simulated actor has ended") from error
         self._count(len(message))
         return message
 
-    def check(self) -> None:
+    def check(self, _: SilenceLimit) -> None:
         return
 
     def resume(self) -> None:

@@ -66,7 +66,7 @@ class CarriedActors(Generic[H]):
 
     def order(self, actor: int, order: Order) -> None:
         """Order an actor to play a fragment."""
-        self.actors[actor].send(encode_order(order))
+        self.actors[actor].send(encode_order(order), self.silence_limit())
 
     def receive(self, timeout_seconds: float) -> bytes | None:
         """Return the next message of any actor; None if there is none within a time."""
@@ -95,7 +95,7 @@ class CarriedActors(Generic[H]):
     def check(self) -> None:
         """Raise `ActorDiedError` if an actor has ended."""
         for actor in self.actors.values():
-            actor.check()
+            actor.check(self.silence_limit())
 
     def stop_waiting_when(self, stop: Callable[[], bool]) -> None:
         """Once `stop()` returns True, wait only a few more seconds for actors that do not answer.
@@ -126,7 +126,7 @@ class CarriedActors(Generic[H]):
 
     def _ask_all(self, orders: list[bytes]) -> list[bytes]:
         for number, order in enumerate(orders):
-            self.actors[number].send(order)
+            self.actors[number].send(order, self.silence_limit())
         return [self._answer_of(number) for number in range(self.num_actors)]
 
     def _answer_of(self, number: int) -> bytes:

@@ -17,8 +17,11 @@ from atari_dqn.envs.silence import SilenceLimit
 class Handle(Protocol):
     """An actor that was started."""
 
-    def send(self, order: bytes) -> None:
-        """Send an order; `ActorDiedError` if the actor is known to have ended."""
+    def send(self, order: bytes, silence: SilenceLimit) -> None:
+        """Send an order; `ActorDiedError` if the actor does not read it. `answer` says that one has ended.
+
+        `silence`: the limit on waits for the actor to read a piece of it.
+        """
         ...
 
     def answer(self, silence: SilenceLimit) -> bytes:
@@ -28,8 +31,11 @@ class Handle(Protocol):
         """
         ...
 
-    def check(self) -> None:
-        """Raise `ActorDiedError` if the actor is known to have ended."""
+    def check(self, silence: SilenceLimit) -> None:
+        """Raise `ActorDiedError` if the actor is known to have ended, with the error that it has sent.
+
+        `silence`: the limit on waits for the rest of what it has sent.
+        """
         ...
 
     def resume(self) -> None:

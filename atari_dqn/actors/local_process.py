@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from typing import Any
 
-from atari_dqn.actors.answers import SilentError, receive_answer
 from atari_dqn.actors.orders import ActorDiedError, ActorFailedError, Letter
+from atari_dqn.envs.pieces import SilentError, receive_bytes, send_bytes
 from atari_dqn.envs.processes import continue_process, signal_name, start_child
 from atari_dqn.envs.silence import SilenceLimit
 
@@ -39,12 +40,16 @@ class LocalProcess:
             return f"was killed by {signal_name(-code)}"
         return f"ended with exit code {code}"
 
-    def send(self, order: bytes) -> None:
-        """Send an order; `ActorDiedError` if the process has ended."""
+    def send(self, order: bytes, silence: SilenceLimit) -> None:
+        """Send an order; `ActorDiedError` if the process does not read it. If it has ended, `answer` says so.
+
+        `silence`: the limit on waits for the process to read, after which it is given up: it may be stopped.
+        """
         try:
-            self.pipe.send_bytes(order)
-        except OSError:
-            raise self.died_error(self.exit_reason()) from None
+            with suppress(OSError):  # it has ended, and its error, if it has sent one, can still be received
+                send_bytes(self.pipe, order, silence)
+        except SilentError as error:
+            raise self.died_error(str(error)) from None
 
     def answer(self, silence: SilenceLimit) -> bytes:
         """Receive an answer that has begun to arrive; `ActorDiedError` if the process ended or failed.
@@ -52,19 +57,20 @@ class LocalProcess:
         `silence`: the limit on waits for the rest, after which the process is given up: it may be stopped.
         """
         try:
-            letter, body = receive_answer(self.pipe, silence)
+            answer = receive_bytes(self.pipe, silence)
         except SilentError as error:
             raise self.died_error(str(error)) from None
         except (EOFError, OSError):
             raise self.died_error(self.exit_reason()) from None
+        letter, body = answer[:1], answer[1:]
         if letter == Letter.FAILED:
             raise ActorFailedError(f"{self.name} failed:\n{body.decode().rstrip()}")
         return body
 
-    def check(self) -> None:
-        """Raise `ActorDiedError` if the process has ended."""
-        if self.process.exitcode is not None:
-            raise self.died_error(self.exit_reason())
+    def check(self, silence: SilenceLimit) -> None:
+        """Raise `ActorDiedError` if the process has ended: with its own error, if it has sent one."""
+        while self.process.exitcode is not None:
+            self.answer(silence)  # raises at the latest where the pipe ends
 
     def resume(self) -> None:
         """Continue the process if it was stopped (SIGSTOP)."""

@@ -11,13 +11,13 @@ from typing import Any
 import cv2
 import torch
 
-from atari_dqn.actors.answers import send_answer
 from atari_dqn.actors.build import build_role
 from atari_dqn.actors.message import encode
 from atari_dqn.actors.orders import Letter, decode_order
 from atari_dqn.actors.role import ActorRole
 from atari_dqn.actors.state_codec import decode_state, encode_state
 from atari_dqn.actors.step_counts import StepCounts
+from atari_dqn.envs.pieces import receive_bytes, send_bytes
 from atari_dqn.envs.processes import end_with_parent, ignore_ending_signals
 from atari_dqn.machine.allocator import keep_freed_memory
 from atari_dqn.machine.devices import set_kernels
@@ -59,7 +59,7 @@ def run_by_orders(pipe: Connection, parent: int | None, make: Callable[[], Carry
     except (EOFError, BrokenPipeError, ConnectionResetError):
         return  # the learner has closed the pipe, or has ended
     except Exception:
-        send_answer(pipe, Letter.FAILED, traceback.format_exc().encode())
+        send_bytes(pipe, Letter.FAILED + traceback.format_exc().encode())
 
 
 def prepare_process() -> None:
@@ -72,8 +72,8 @@ def prepare_process() -> None:
 def _obey(pipe: Connection, carry_out: CarryOut) -> None:
     """Obey orders until the pipe is closed."""
     while True:
-        order = pipe.recv_bytes()
-        send_answer(pipe, Letter(order[:1]), carry_out(order))
+        order = receive_bytes(pipe)
+        send_bytes(pipe, Letter(order[:1]) + carry_out(order))
 
 
 def carry_out(role: ActorRole, order: bytes) -> bytes:

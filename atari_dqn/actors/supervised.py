@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import suppress
 
 from atari_dqn.actors.carried import CarriedActors
 from atari_dqn.actors.carrier import Carrier, H
-from atari_dqn.actors.orders import ActorDiedError, Order, encode_order
+from atari_dqn.actors.orders import ActorDiedError, Order
 from atari_dqn.spec.schema import Spec
 from atari_dqn.types import GameInfo
 
@@ -44,8 +43,10 @@ class SupervisedActors(CarriedActors[H]):
     def order(self, actor: int, order: Order) -> None:
         """Order an actor to play a fragment; it gets none while it is ended."""
         if actor in self.actors:
-            with suppress(ActorDiedError):  # its messages are read first, then its end is noticed
-                self.actors[actor].send(encode_order(order))
+            try:
+                super().order(actor, order)
+            except ActorDiedError as error:
+                self._lose(actor, str(error))
 
     def receive(self, timeout_seconds: float) -> bytes | None:
         """Return the next message of any actor; None if there is none, or if an actor has ended."""
@@ -95,6 +96,8 @@ class SupervisedActors(CarriedActors[H]):
     def _lose(self, number: int, error: str) -> None:
         """Free an ended actor, and count its end."""
         self.carrier.end([self.actors.pop(number)])
+        if number in self._ready:
+            self._ready.remove(number)
         self._count_end(number, error)
 
     def _count_end(self, number: int, error: str) -> None:

@@ -25,6 +25,7 @@ from atari_dqn.telemetry.events import Event, Sink
 from atari_dqn.telemetry.sinks.options import NO_SINKS, SinkOptions
 from atari_dqn.train import launch, preflight
 from atari_dqn.train.build import MakeActors, local_actors
+from atari_dqn.train.preflight import CheckRunFits
 
 OpenViews = Callable[[ResolvedSpec], AbstractContextManager[Sequence[Sink]]]
 """Opens the views of a run, given its spec without `auto`."""
@@ -85,15 +86,17 @@ def start(
     busy_since: CoreTimes,
     sink_options: SinkOptions = NO_SINKS,
     make_actors: MakeActors = local_actors,
+    check_run_fits: CheckRunFits = preflight.check_run_fits,
 ) -> dict[str, Any]:
     """Choose what is `auto`, check that the run fits, train it and return its summary.
 
     `path`: a directory to create; callers have refused one that exists. `make_actors`: makes
-    the actors of a spec that has some, by default in processes of this machine.
+    the actors of a spec that has some, by default in processes of this machine. `check_run_fits`: raises a
+    `UserError` for a run that does not fit where its learner and these actors are.
     """
     hardware = find_hardware(path)
     resolved, choices = resolved_here(resolved, str(device), hardware)
-    preflight.check_run_fits(resolved.spec, device, hardware, actors_here=make_actors is local_actors)
+    check_run_fits(resolved.spec, device, hardware, None)
     threads = decided(resolved.spec.learner.threads)
     busy = preflight.busy_machine(busy_since, device, threads, "set learner.threads = {threads}")
     origin = launch.Origin(command_line=command_line, hardware=hardware, choices=choices)

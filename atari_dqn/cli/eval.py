@@ -218,6 +218,8 @@ def _human_normalised(result: CheckpointScore) -> str:
     reference = result.reference
     if reference is None:
         return "not normalised: no table has the game"
+    if result.protocol.flicker_probability > 0:
+        return "not normalised: frames flicker, which is another game"
     if result.human_normalised is None:
         score, cap = result.score, result.protocol.max_episode_frames
         cut = cut_in_words(score.frame_caps, score.episodes, cap)

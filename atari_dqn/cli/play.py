@@ -197,9 +197,11 @@ def _play(
             for episode in range(episodes):
                 seats = _seats(agent, spec, who, place.keys, episode)
                 finished |= {seat.name: finished.get(seat.name, []) for seat in seats}
-                stage.play(seats)
-                for seat in seats:
-                    finished[seat.name] += [seat.game.result] if seat.game.result else []
+                try:
+                    stage.play(seats)
+                finally:  # one player's game may be over when another's is quit
+                    for seat in seats:
+                        finished[seat.name] += [seat.game.result] if seat.game.result else []
     except (QuitError, KeyboardInterrupt):
         pass  # what was finished is kept
     return finished

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from atari_dqn.run.directory import RunDirectory
     from atari_dqn.telemetry.events import Sink
     from atari_dqn.telemetry.sinks.options import SinkOptions
-    from atari_dqn.train.build import MakeActors
+    from atari_dqn.train.preflight import CheckRunFits
     from atari_dqn.train.resume_point import ResumePoint
 
 EXAMPLES = """\
@@ -82,8 +82,10 @@ def resume(
     point, budget = _point_and_budget(run, checkpoint, total_frames, set_aside_logs=set_aside_damaged_logs)
     chosen = resolve_device(device or run.recorded("device"))
     with (
-        actors_at(on, address, recorded_spec(run).spec, run_dir) as make_actors,
-        _announced(point, chosen, budget, num_threads, core_times, make_actors, plain=plain) as views,
+        actors_at(on, address, recorded_spec(run).spec, run_dir) as actors,
+        _announced(
+            point, chosen, budget, num_threads, core_times, actors.check_run_fits, plain=plain
+        ) as views,
     ):
         summary = launch.resume(
             run,
@@ -95,7 +97,7 @@ def resume(
             threads=num_threads,
             set_aside_logs=set_aside_damaged_logs,
             sink_options=sink_options,
-            make_actors=make_actors,
+            make_actors=actors.make,
         )
     typer.echo(result_text(run_dir, summary))
 
@@ -152,7 +154,7 @@ def _announced(
     budget: int,
     threads: int | None,
     core_times: CoreTimes,
-    make_actors: MakeActors,
+    check_run_fits: CheckRunFits,
     *,
     plain: bool,
 ) -> Iterator[Sequence[Sink]]:
@@ -160,14 +162,12 @@ def _announced(
     with interrupts_blocked():
         from atari_dqn.machine.hardware import find_hardware
         from atari_dqn.train import preflight
-        from atari_dqn.train.build import local_actors
         from atari_dqn.train.resume_point import recorded_spec
         from atari_dqn.view.run_views import run_views
 
     run, resolved = point.run, recorded_spec(point.run)
     spec = replace(resolved.spec, training=replace(resolved.spec.training, total_frames=budget))
-    here = make_actors is local_actors
-    preflight.check_run_fits(spec, device, find_hardware(run.path), run, actors_here=here)
+    check_run_fits(spec, device, find_hardware(run.path), run)
     remedy = "resume it with --threads {threads}"
     busy = preflight.busy_machine(core_times, device, threads or point.threads, remedy)
     with run_views(run.path.resolve().name, resolved, budget, plain=plain) as views:

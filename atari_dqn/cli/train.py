@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from atari_dqn.cli.actors_on_ray import ActorSiteOption, actors_at, plays_on_ray
+from atari_dqn.cli.actors_on_ray import ActorSite, ActorSiteOption, actors_at, plays_on_ray
 from atari_dqn.cli.options import (
     AddressOption,
     DeviceOption,
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from atari_dqn.spec.loader import ResolvedSpec
     from atari_dqn.telemetry.events import Sink
     from atari_dqn.telemetry.sinks.options import SinkOptions
-    from atari_dqn.train.build import MakeActors
 
 EXAMPLES = """\
 dqn train pong_quick
@@ -84,8 +83,8 @@ def train(
         _print_plan(resolved, path, device)
         return
     refuse_existing(path)
-    with actors_at(on, address, resolved.spec, path) as make_actors:
-        _start(resolved, path, device, core_times, sink_options, make_actors, plain=plain)
+    with actors_at(on, address, resolved.spec, path) as actors:
+        _start(resolved, path, device, core_times, sink_options, actors, plain=plain)
 
 
 def _start(
@@ -94,7 +93,7 @@ def _start(
     device_name: str,
     core_times: CoreTimes,
     sink_options: SinkOptions,
-    make_actors: MakeActors,
+    actors: ActorSite,
     *,
     plain: bool,
 ) -> None:
@@ -115,7 +114,8 @@ def _start(
         command_line=sys.argv,
         busy_since=core_times,
         sink_options=sink_options,
-        make_actors=make_actors,
+        make_actors=actors.make,
+        check_run_fits=actors.check_run_fits,
     )
     typer.echo(result_text(path, summary))
 

@@ -149,7 +149,8 @@ class WorkerPool:
         assert len(states) == self._num_envs, f"expected {self._num_envs} states, got {len(states)}"
         self._begin(Command.SET_STATES)
         for worker in self._workers:
-            worker.send(Command.SET_STATES, states[worker.envs.start : worker.envs.stop])
+            worker.send(Command.SET_STATES)
+            worker.send_argument(states[worker.envs.start : worker.envs.stop], self._silence_limit())
         self._receive_all()
 
     def _begin(self, command: Command) -> None:
@@ -179,7 +180,7 @@ class WorkerPool:
                 worker = self._by_handle[handle]
                 if worker.index in answers:  # a second event of the same worker means that it has ended
                     raise worker.died_error(worker.exit_reason())
-                answers[worker.index] = worker.receive()
+                answers[worker.index] = worker.receive(silence)
         self._busy = False
         return [answers[worker.index] for worker in self._workers]
 

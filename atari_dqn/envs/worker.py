@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import time
 import traceback
 from enum import Enum
@@ -12,6 +13,7 @@ import cv2
 import numpy as np
 
 from atari_dqn.envs.buffers import batch_in_memory, select_envs
+from atari_dqn.envs.pieces import receive_bytes, send_bytes
 from atari_dqn.envs.processes import end_with_parent, ignore_ending_signals
 from atari_dqn.envs.shard import BuildShard
 from atari_dqn.errors import UserError
@@ -38,12 +40,12 @@ class Command(bytes, Enum):
 
 
 class Outcome(bytes, Enum):
-    """The outcome of a command."""
+    """The outcome of a command; what follows it is sent by `pieces`."""
 
     DONE = b"done"
     RESULT = b"result"  # follows, pickled
-    USER_ERROR = b"user error"  # its text follows, pickled
-    FAILED = b"failed"  # the traceback follows, pickled
+    USER_ERROR = b"user error"  # its text follows
+    FAILED = b"failed"  # the traceback follows
 
 
 def work(
@@ -63,14 +65,14 @@ def work(
     except (EOFError, BrokenPipeError, ConnectionResetError):
         return  # the parent has closed the pipe, or has ended
     except UserError as error:
-        _answer(pipe, Outcome.USER_ERROR, str(error))
+        _answer(pipe, Outcome.USER_ERROR, str(error).encode())
     except Exception:
-        _answer(pipe, Outcome.FAILED, traceback.format_exc())
+        _answer(pipe, Outcome.FAILED, traceback.format_exc().encode())
 
 
-def _answer(pipe: Connection, outcome: Outcome, content: object) -> None:
+def _answer(pipe: Connection, outcome: Outcome, content: bytes) -> None:
     pipe.send_bytes(outcome)
-    pipe.send(content)
+    send_bytes(pipe, content)
 
 
 def _serve(
@@ -87,7 +89,7 @@ def _serve(
     rows = select_envs(batch, envs)
     actions = np.frombuffer(memory.actions, np.int64)[envs.start : envs.stop]
     busy_seconds = np.frombuffer(memory.busy_seconds, np.float64)
-    _answer(pipe, Outcome.RESULT, shard.info)
+    _answer(pipe, Outcome.RESULT, pickle.dumps(shard.info))
     while True:
         match pipe.recv_bytes():
             case Command.STEP:
@@ -99,7 +101,7 @@ def _serve(
                 shard.reset(rows)
                 pipe.send_bytes(Outcome.DONE)
             case Command.GET_STATES:
-                _answer(pipe, Outcome.RESULT, shard.state_dicts())
+                _answer(pipe, Outcome.RESULT, pickle.dumps(shard.state_dicts()))
             case Command.SET_STATES:
-                shard.load_state_dicts(pipe.recv())
+                shard.load_state_dicts(pickle.loads(receive_bytes(pipe)))  # noqa: S301 - of our own process
                 pipe.send_bytes(Outcome.DONE)

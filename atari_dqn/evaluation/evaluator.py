@@ -94,7 +94,7 @@ class Evaluator:
 
     @staticmethod
     def _silence_limit(process: LocalProcess) -> SilenceLimit:
-        """Return a limit on waits for the rest of games that have begun to arrive."""
+        """Return a limit on waits for an order to be read, and for the rest of games."""
         return SilenceLimit(
             lambda: False,
             most_waits=_MOST_WAITS,
@@ -115,7 +115,7 @@ class Evaluator:
                 return
             self.record.started(self._now())
         try:
-            self.process.send(Letter.PLAY)
+            self.process.send(Letter.PLAY, self._silence_limit(self.process))
         except ActorDiedError as error:
             self._lose(str(error))
 

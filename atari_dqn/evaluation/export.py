@@ -22,7 +22,7 @@ from atari_dqn.run.log_damage import log_remedy
 from atari_dqn.run.recorded_scores import scores_of, whole_lines
 
 _TABLES = ("eval_log", "update_log", "throughput_log")
-"""The tables that `dqn compare` reads."""
+"""The tables without which `dqn compare` reads no run. It reads train_log too, which archives do not have."""
 MOST_VIDEO_BYTES = 2**28
 """Size of the largest video that an archive gets."""
 _VIDEOS = "videos/"

@@ -49,22 +49,13 @@ class LiveGame:
         """Agent steps so far."""
         self.action = 0
         """The latest action, an index into the names of `info`."""
+        self.result: EvaluationEpisode | None = None
+        """The result of the game; None until it has ended."""
 
     @property
     def info(self) -> GameInfo:
         """The game and its actions."""
         return self._shard.info
-
-    @property
-    def result(self) -> EvaluationEpisode | None:
-        """The result of the game; None until it has ended."""
-        if not self._step.ended[0]:
-            return None
-        return EvaluationEpisode(
-            episode_return=self.score,
-            length_frames=steps_to_frames(self.steps, frame_skip=self.spec.env.frame_skip),
-            end_reason="game_over" if self._step.terminated[0] else "frame_cap",
-        )
 
     def begin(self) -> Sequence[Screen]:
         """Start the game, and return the screen of its first frame that a player acts on."""
@@ -77,7 +68,16 @@ class LiveGame:
         self._shard.step(np.array([self.action]), self._step)
         self.score += float(self._step.reward[0])
         self.steps += 1
+        if self._step.ended[0]:  # at the end of the step: Ctrl-C may interrupt it anywhere
+            self.result = self._result()
         return self._screens()
+
+    def _result(self) -> EvaluationEpisode:
+        return EvaluationEpisode(
+            episode_return=self.score,
+            length_frames=steps_to_frames(self.steps, frame_skip=self.spec.env.frame_skip),
+            end_reason="game_over" if self._step.terminated[0] else "frame_cap",
+        )
 
     def _film(self, emulator: Emulator) -> None:
         self._filmed.append(emulator.rgb())

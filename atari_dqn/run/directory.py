@@ -26,7 +26,7 @@ from atari_dqn.files.atomic import (
 from atari_dqn.files.documents import check_types, read_json, read_run_file, reading_of_run
 from atari_dqn.files.new_files import refuse_leading_hyphen
 from atari_dqn.files.whole_directory import whole_directory
-from atari_dqn.run.archive.archive import is_archive_file
+from atari_dqn.run.archive.archive import is_archive_file, is_imported
 from atari_dqn.run.checkpoint.names import CHECKPOINTS, is_named_as_checkpoint, refuse_missing_manifest
 from atari_dqn.run.lock import locked, locked_for_reading
 from atari_dqn.run.provenance import Provenance
@@ -230,7 +230,7 @@ def refuse_existing(path: Path, *, where: str = "--run-dir") -> None:
         )
     if os.path.lexists(path):  # even if it is a broken link
         remedy = f"name another directory with {where}"
-        if exists(path / _SPEC) and exists(path / _PROVENANCE):
+        if exists(path / _SPEC) and exists(path / _PROVENANCE) and not is_imported(path):
             remedy = f"continue that run with `dqn resume {shlex.quote(str(path))}`, or {remedy}"
         raise UserError(f"run directory {path} exists and is never overwritten; {remedy}")
 

@@ -112,9 +112,14 @@ def is_new_and_unused(key: str, values: Values) -> bool:
 def without_ineffective(values: Values) -> Values:
     """Replace the values of a recorded spec that are refused now because they never had an effect.
 
-    Nothing was ever captured of sequences, rollouts and annealing, where `system.cuda_graphs` could be true.
+    Nothing was ever captured of sequences, rollouts, annealing and actors, where `system.cuda_graphs` could
+    be true.
     """
-    never_captured = values.get("replay.kind") in ("sequences", "rollouts") or values.get("toggles.annealing")
+    never_captured = (
+        values.get("replay.kind") in ("sequences", "rollouts")
+        or values.get("toggles.annealing")
+        or values.get("actors.mode", "none") != "none"
+    )
     if never_captured and values.get("system.cuda_graphs"):
         return {**values, "system.cuda_graphs": False}
     return values

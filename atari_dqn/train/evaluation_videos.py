@@ -12,7 +12,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from time import monotonic
 from types import TracebackType
@@ -36,6 +36,8 @@ _NAME = re.compile(r"(step_[0-9]+)(_[0-9]+)?")
 """The name of a recording of a run: that of a checkpoint, and a number if other weights have that name."""
 FINAL_WAIT_SECONDS = 60.0
 """The total time that a finished run waits for its videos."""
+_WAIT_SECONDS = 0.1
+"""Duration of a wait, after which the run may have got a signal."""
 _KILLED_SECONDS = 5.0
 """The time to wait for a killed process; one that is blocked by a disk takes longer and is abandoned."""
 
@@ -88,6 +90,7 @@ class EvaluationVideos:
         self._can_render = all(importlib.util.find_spec(name) for name in _NEEDED)
         self._process: _RenderProcess | None = None
         self._failed: set[Path] = set()
+        self._stop: Callable[[], bool] = lambda: False
 
     def __enter__(self) -> EvaluationVideos:
         self._active = self._spec.system.evaluation_video
@@ -103,13 +106,18 @@ class EvaluationVideos:
     ) -> None:
         """Wait for the videos if the run finished; otherwise its resume renders them."""
         try:
-            if kind is None and self._process is not None:
+            if kind is None:
+                self.poll()  # a run that is resumed at its end may have recordings from before
                 self._wait()
         finally:
             self._active = False
             if self._process is not None:
                 self._process.close()
                 self._process = None
+
+    def stop_waiting_when(self, stop: Callable[[], bool]) -> None:
+        """Once `stop()` returns True, do not wait for videos."""
+        self._stop = stop
 
     def tracer(self, kind: str) -> Tracer | None:
         """Return a tracer for an evaluation of this kind; None if it is not recorded."""
@@ -166,11 +174,14 @@ class EvaluationVideos:
 
     def _wait(self) -> None:
         """Wait for the pending videos, and report those that are not rendered in time."""
+        if self._process is None:
+            return
         names = ", ".join(_name(path) for path in self._pending())
         self._notify("video", f"waiting up to {FINAL_WAIT_SECONDS:.0f} seconds for {names}")
         deadline = monotonic() + FINAL_WAIT_SECONDS
-        while self._process is not None and self._process.ended(max(0.0, deadline - monotonic())):
-            self.poll()
+        while self._process is not None and monotonic() < deadline and not self._stop():
+            if self._process.ended(_WAIT_SECONDS):
+                self.poll()
         for path in self._pending():
             self._notify("video", f"not rendered in time: {_name(path)}; {_remedy(path)}")
 

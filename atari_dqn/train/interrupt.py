@@ -29,10 +29,6 @@ class SignalGuard:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.release()
-
-    def release(self) -> None:
-        """Give the signals their previous effect again, before the block ends; may be called twice."""
         self._restore(*ENDING_SIGNALS)
 
     def _record(self, number: int, _: FrameType | None) -> None:

@@ -78,7 +78,7 @@ def start(
         training.begin()
         check_lease()
         record = _provenance(resolved, training, origin)
-        with SignalGuard() as guard:  # a directory that has been created is that of a run which can go on
+        with SignalGuard() as guard:  # from the first file of the run until its sinks are closed
             run = RunDirectory.create(path, resolved_toml(resolved), spec_digest(resolved.spec), record)
             with (
                 run.locked(),
@@ -124,7 +124,10 @@ def resume(
         with reopened(point, device, threads=threads, make_actors=make_actors) as training:
             repairs = _go_back(store, point)
             point, moved = set_aside(point)
-            with closing(RunSinks(run, views, open_sinks(sink_options, resolved, run))) as sinks:
+            with (
+                SignalGuard() as guard,  # until the sinks are closed
+                closing(RunSinks(run, views, open_sinks(sink_options, resolved, run))) as sinks,
+            ):
                 session = make_session(training, resolved.spec, run, sinks, store)
                 restore(session, point, device)
                 _report_damage(session, repairs, moved)
@@ -132,7 +135,7 @@ def resume(
                 _report_if_slow(session, device, find_hardware(run.path))
                 if total_frames is not None:
                     _extend(session, total_frames)
-                with session.videos, SignalGuard() as guard:  # videos may take longer than the run
+                with session.videos:  # which may take longer than the run
                     return _run(session, resolved, run, guard)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from atari_dqn import wait_variables
@@ -20,6 +20,9 @@ from atari_dqn.telemetry.events import Notice, Sink
 
 if TYPE_CHECKING:
     import torch
+
+CheckRunFits = Callable[[Spec, "torch.device", Hardware, RunDirectory | None], None]
+"""Raises a `UserError` for a run that does not fit where it is to be trained; None for one that is new."""
 
 
 def check_run_fits(

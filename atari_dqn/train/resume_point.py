@@ -118,5 +118,8 @@ def resume_command(run: RunDirectory) -> str:
 
 
 def recorded_spec(run: RunDirectory) -> ResolvedSpec:
-    """Load the spec of a run with its recorded name."""
-    return replace(load_resolved(run.spec, run.read_provenance()), name=run.recorded("name"))
+    """Load the spec of a run with its recorded name, and its deviations from the track as it was then."""
+    record = run.read_provenance()
+    spec = replace(load_resolved(run.spec, record), name=run.recorded("name"))
+    track = record.get("track")
+    return spec if track is None else replace(spec, deviations=tuple(track.get("deviations", ())))

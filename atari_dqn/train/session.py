@@ -98,10 +98,11 @@ class Session:
     def run(self, guard: SignalGuard) -> str:
         """Train to the end and return the digest of the final state.
 
-        `guard` defers signals already; it is released when the training ends. Raise `InterruptedRunError`
-        after a signal, when a checkpoint has been saved, and `HaltedError` if a failure gate trips.
+        `guard` defers signals already. Raise `InterruptedRunError` after a signal, when a checkpoint has been
+        saved, and `HaltedError` if a failure gate trips.
         """
-        with self._deferring(guard), self._saving.finished(), closing(self._light):
+        self._stop_waiting_at_signals(guard)
+        with self._saving.finished(), closing(self._light):
             self._train(guard, self.training.total_steps)
             digest = self._finish(guard)
             self.evaluations.forget_progress()
@@ -109,12 +110,8 @@ class Session:
 
     def run_until(self, steps: int) -> None:
         """Train until at least `steps` agent steps, without the final evaluation and its checkpoint."""
-        with (
-            SignalGuard() as guard,
-            self._deferring(guard),
-            self._saving.finished(),
-            closing(self._light),
-        ):
+        with SignalGuard() as guard, self._saving.finished(), closing(self._light):
+            self._stop_waiting_at_signals(guard)
             self._train(guard, steps)
             with self._stopping(guard) as stop:
                 self._light.settle(stop)
@@ -163,14 +160,10 @@ class Session:
         recent = state.get("recent_batch") if self.spec.checkpoint.replay else None
         self.training.recent.load_state_dict(recent)
 
-    @contextmanager
-    def _deferring(self, guard: SignalGuard) -> Iterator[None]:
-        """Release a guard at the end; after a signal, wait only seconds for workers that do not answer."""
+    def _stop_waiting_at_signals(self, guard: SignalGuard) -> None:
+        """After a signal, wait only seconds for workers that do not answer, and not for videos."""
         self.training.envs.stop_waiting_when(lambda: guard.received is not None)
-        try:
-            yield
-        finally:
-            guard.release()
+        self.videos.stop_waiting_when(lambda: guard.received is not None)
 
     def _train(self, guard: SignalGuard, steps: int) -> None:
         clock = self.training.clock

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from atari_dqn.run.checkpoint.seal import sealed
 from atari_dqn.spec.loader import ResolvedSpec
+from atari_dqn.spec.protocol import Protocol
+from atari_dqn.spec.schema import Spec
 from atari_dqn.train.session import Session
 from atari_dqn.train.training_evaluations import session_protocol
 
@@ -25,9 +27,9 @@ def summary_of(session: Session, resolved: ResolvedSpec, digest: str) -> dict[st
     """Build the summary of a finished run with its last score and its best, which is a maximum."""
     clock = session.training.clock
     last_step, last = session.evaluations.scores[-1]
-    rom_md5 = session.training.envs.info.rom_md5
-    protocol, best_protocol = (session_protocol(resolved.spec, kind, rom_md5) for kind in ("final", "best"))
     best_step, best = max(session.evaluations.scores, key=lambda scored: scored[1].mean_return)
+    protocol = _protocol(session, resolved.spec, "final", last_step)
+    best_protocol = _protocol(session, resolved.spec, "best", best_step)
     return {
         "name": resolved.name,
         "track": resolved.track_label,
@@ -49,6 +51,12 @@ def summary_of(session: Session, resolved: ResolvedSpec, digest: str) -> dict[st
         "protocol_digest": protocol.digest(),
         "state_digest": digest,
     }
+
+
+def _protocol(session: Session, spec: Spec, kind: str, step: int) -> Protocol:
+    """Return the protocol of the score at a step, which a run may have reached with another emulator."""
+    now = session_protocol(spec, kind, session.training.envs.info.rom_md5)
+    return replace(now, ale_version=session.evaluations.ale_versions.get(step, now.ale_version))
 
 
 def result_text(path: Path, summary: Mapping[str, Any]) -> str:

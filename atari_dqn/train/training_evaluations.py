@@ -75,6 +75,8 @@ class Evaluations:
         self._sinks, self._videos, self._notify = sinks, videos, notify
         self.scores: list[tuple[int, EvaluationScore]] = []
         """Step and score of each full and final evaluation."""
+        self.ale_versions: dict[int, str] = {}
+        """The version of the emulator under which these were played, by step."""
         self.score_protocol: str | None = None
         """Digest of the protocol of the latest of these scores."""
 
@@ -107,9 +109,11 @@ class Evaluations:
 
     def log(self, moment: Moment, score: EvaluationScore) -> None:
         """Log the score of an evaluation."""
-        protocol = self._protocol(moment.kind).digest()
+        played_under = self._protocol(moment.kind)
+        protocol = played_under.digest()
         if moment.kind != "light":
             self.scores.append((moment.step, score))
+            self.ale_versions[moment.step] = played_under.ale_version
             self.score_protocol = protocol
         where: dict[str, Value] = {
             "step": moment.step, "env_frames": moment.env_frames, "eval_type": moment.kind,
@@ -127,19 +131,21 @@ class Evaluations:
         )
 
     def forget_progress(self) -> None:
-        """Remove the file of finished games, once the score of the evaluation is in a checkpoint."""
+        """Remove the file of finished games, at the end of the run, when every score is in a checkpoint."""
         self._run.evaluation_progress.unlink(missing_ok=True)
 
     def state_dict(self) -> StateDict:
         """Return the scores so far, as plain data."""
         return {
             "scores": [[step, asdict(score)] for step, score in self.scores],
+            "ale_versions": [*self.ale_versions.items()],
             "score_protocol": self.score_protocol,
         }
 
     def load_state_dict(self, state: StateDict) -> None:
         """Restore the scores from a checkpoint."""
         self.scores = [(step, EvaluationScore.of_state(values)) for step, values in state["scores"]]
+        self.ale_versions = dict(state.get("ale_versions", []))
         self.score_protocol = state["score_protocol"]
 
     @contextmanager

@@ -16,6 +16,7 @@ from atari_dqn.actors.local_process import start_process
 from atari_dqn.actors.orders import ActorDiedError, Letter
 from atari_dqn.actors.state_codec import encode_state
 from atari_dqn.envs.games import game_info
+from atari_dqn.envs.pieces import receive_bytes
 from atari_dqn.envs.processes import end_with_parent
 from atari_dqn.envs.silence import SilenceLimit
 from atari_dqn.errors import InfrastructureError
@@ -32,7 +33,7 @@ class StoppedActor:
 
     is_stopped = True
 
-    def send(self, order: bytes) -> None:
+    def send(self, order: bytes, silence: SilenceLimit) -> None:
         pass
 
     def answer(self, silence: SilenceLimit) -> bytes:
@@ -126,8 +127,8 @@ def test_a_stopped_process_of_an_actor_is_continued() -> None:
 def answer_half(pipe: Connection, parent: int | None) -> None:
     """Send the beginning of an answer, stop until continued, and send the rest."""
     end_with_parent(parent)
-    pipe.recv_bytes()
-    answer = struct.pack("!cQ", Letter.PLAY, 8) + b"the rest"
+    receive_bytes(pipe)
+    answer = struct.pack("!Q", 9) + Letter.PLAY + b"the rest"
     os.write(pipe.fileno(), answer[:12])
     os.kill(os.getpid(), signal.SIGSTOP)
     os.write(pipe.fileno(), answer[12:])
@@ -140,9 +141,9 @@ class HalfAnswer:
         self.process = start_process("actor 0", answer_half)
 
     def answer(self, *, resume: Callable[[], None]) -> bytes:
-        self.process.send(b"play")
-        assert self.process.pipe.poll(60)
         silence = SilenceLimit(lambda: True, most_waits=9, waits_at_end=3, wait_seconds=0.05, resume=resume)
+        self.process.send(b"play", silence)
+        assert self.process.pipe.poll(60)
         return self.process.answer(silence)
 
 

@@ -5,11 +5,12 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from itertools import islice
 
+import numpy as np
 import pytest
 from lockstep import lockstep
 from test_free_running import free
 
-from atari_dqn.actors.orders import ActorDiedError
+from atari_dqn.actors.orders import ActorDiedError, Order
 from atari_dqn.actors.supervised import SupervisedActors, actors_of
 from atari_dqn.envs.games import game_info
 from atari_dqn.envs.silence import SilenceLimit
@@ -21,6 +22,11 @@ class ScriptedActor:
 
     def __init__(self, script: list[str]) -> None:
         self._script = script
+
+    def send(self, order: bytes, silence: SilenceLimit) -> None:
+        if self._script[:1] == ["does not read"]:
+            self._script.pop(0)
+            raise ActorDiedError("an actor has not answered for 121 seconds")
 
     def answer(self, silence: SilenceLimit) -> bytes:
         step = self._script.pop(0) if self._script else "ends"
@@ -77,6 +83,18 @@ def test_actors_that_do_nothing_but_end_end_the_run(minutes) -> None:
     assert [next(found) for _ in range(15)] == [None] * 15
     with pytest.raises(ActorDiedError, match="exit code 1; actors have ended 16 times in a row without a me"):
         next(found)
+
+
+def test_an_actor_that_does_not_read_its_orders_is_started_again(info) -> None:
+    clock, carrier = [0.0], ScriptedCarrier("message", "does not read", "message of the first")
+    with closing(SupervisedActors(free(2), info, carrier, now=lambda: clock[0])) as actors:
+        actors.started()
+        assert actors.receive(0.0) == b"message"  # and the next actor's is there
+        actors.order(1, Order(epsilon=np.zeros(2), least_version=0))
+        assert actors.records[1].last_error == "an actor has not answered for 121 seconds"
+        assert actors.receive(0.0) == b"message of the first"
+        clock[0] = 1.0
+        assert actors.started() == [1]
 
 
 def test_a_message_begins_the_count_of_ends_anew(minutes) -> None:

@@ -25,8 +25,9 @@ from atari_dqn.run.archive.archive import (
     unpack_archive,
     write_archive,
 )
+from atari_dqn.run.archive.container import container
 from atari_dqn.run.archive.opening import opened_run
-from atari_dqn.run.directory import RunDirectory
+from atari_dqn.run.directory import RunDirectory, refuse_existing
 from atari_dqn.run.recorded_scores import recorded_scores
 from atari_dqn.run.tailing.status import RunStatus
 from atari_dqn.train.resumption import resume_point
@@ -301,6 +302,18 @@ def test_a_cut_archive_is_to_be_copied_again(archive: Path, tmp_path: Path):
     (tmp_path / "cut.dqn").write_bytes(archive.read_bytes()[:-9])
     with pytest.raises(DamagedError, match=r"; copy or download it again, or export it with this version"):
         read_archive(tmp_path / "cut.dqn")
+
+
+def test_document_that_would_not_fit_in_memory_is_refused_before_it_is_parsed(tmp_path: Path):
+    document = b'{"a":[' + b"{}," * 6_000_000 + b"{}]}"
+    (tmp_path / "large.dqn").write_bytes(container({"archive.json": document}))
+    with pytest.raises(DamagedError, match=r"archive\.json: is larger than 16,777,216 bytes"):
+        read_archive(tmp_path / "large.dqn")
+
+
+def test_import_in_the_place_of_a_new_run_is_not_said_to_be_resumable(imported: Path):
+    with pytest.raises(UserError, match="exists and is never overwritten; name another directory"):
+        refuse_existing(imported)
 
 
 def test_training_does_not_continue_from_an_imported_archive(imported: Path):

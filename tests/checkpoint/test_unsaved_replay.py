@@ -43,6 +43,18 @@ def test_training_that_lost_its_replay_draws_no_number_again(tmp_path: Path, ove
         assert stream(restored) == stream(training)
 
 
+def test_longest_rolling_mean_is_read_from_its_checkpoint(tmp_path: Path) -> None:
+    spec = tiny_spec("logging.rolling_episodes=100_000")
+    with begun(spec) as training:
+        state = training.state_dict()
+    state["reporter"]["recent"] = [[-12_345.5, 4_500_000]] * 100_000
+    store = CheckpointStore(tmp_path, save_replay=False)
+    store.save(step=80, training=state, bookkeeping={}, eval_score=None)
+    with closing(assemble(spec, CPU)) as restored:
+        restored.load_state_dict(load_checkpoint(store.latest(), like=restored.state_dict())[0])
+        assert restored.state_dict()["reporter"]["recent"] == state["reporter"]["recent"]
+
+
 def test_checkpoint_of_an_earlier_version_begins_the_stream_again(tmp_path: Path) -> None:
     with saved(tmp_path) as (training, checkpoint):
         state = json.loads((checkpoint / "state.json").read_text())

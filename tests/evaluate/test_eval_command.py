@@ -7,6 +7,12 @@ from pathlib import Path
 import pytest
 from forked import CommandServer
 
+from atari_dqn.cli.eval import _human_normalised
+from atari_dqn.envs.games import game_info
+from atari_dqn.evaluation.checkpoint_score import checkpoint_score
+from atari_dqn.run.scores import EvaluationEpisode
+from atari_dqn.spec.loader import load_spec
+
 
 @pytest.fixture
 def unwritable(tiny_run: Callable[..., Path], tmp_path: Path) -> Path:
@@ -44,3 +50,11 @@ def test_without_a_place_for_the_score_the_games_are_played(
 ) -> None:
     done = command_server.run("eval", unwritable, "--no-save", "--episodes", "1")
     assert (done.code, done.err) == (0, "")
+
+
+@pytest.mark.parametrize("end_reason", ["game_over", "frame_cap"])
+def test_score_of_frames_that_flicker_is_of_another_game(end_reason: str) -> None:
+    spec = load_spec(Path("pong_trackA"), ["env.flicker_probability=0.5"]).spec
+    games = [EvaluationEpisode(episode_return=3.0, length_frames=18_000, end_reason=end_reason)]
+    score = checkpoint_score(spec, "run", games, checkpoint="last", info=game_info(spec))
+    assert _human_normalised(score) == "not normalised: frames flicker, which is another game"

@@ -15,6 +15,7 @@ from atari_dqn.actors.orders import ActorDiedError
 from atari_dqn.actors.weights import FlatWeights
 from atari_dqn.assembly.parts import initial_network
 from atari_dqn.envs.games import game_info
+from atari_dqn.envs.silence import SilenceLimit
 from atari_dqn.evaluation import evaluator as evaluator_module
 from atari_dqn.evaluation.evaluate import evaluate
 from atari_dqn.evaluation.evaluator import MOST_ENDS, Evaluator
@@ -36,15 +37,18 @@ class Ends:
         assert restarts == len(self.reasons)
 
 
-class DeadProcess:
-    """A process that has ended before it receives its first order."""
+class SilentProcess:
+    """A process that does not read its order."""
 
-    def send(self, order: bytes) -> None:
-        raise ActorDiedError("the evaluator was killed by SIGKILL")
+    def send(self, order: bytes, silence: SilenceLimit) -> None:
+        raise ActorDiedError("the evaluator has not answered for 30 seconds")
 
     @property
-    def process(self) -> "DeadProcess":
+    def process(self) -> "SilentProcess":
         return self
+
+    def resume(self) -> None:
+        pass
 
     def kill(self) -> None:
         pass
@@ -97,7 +101,9 @@ def test_killed_it_plays_the_same_evaluation_again(evaluator: Evaluator, ends: E
 
 def test_it_is_started_again_a_while_after_it_has_ended(monkeypatch: pytest.MonkeyPatch, ends: Ends) -> None:
     now, started = [0.0], []
-    monkeypatch.setattr(evaluator_module, "start_process", lambda *_: started.append(now[0]) or DeadProcess())
+    monkeypatch.setattr(
+        evaluator_module, "start_process", lambda *_: started.append(now[0]) or SilentProcess()
+    )
     made = Evaluator(SPEC, INFO, episodes=EPISODES, on_end=ends, now=lambda: now[0])
     made.order(0, weights()[1])
     for now[0] in np.arange(0.0, 0.5, 0.0625).tolist():
@@ -121,11 +127,11 @@ def test_a_start_that_the_system_refuses_is_tried_again(monkeypatch: pytest.Monk
 
 def test_one_that_ends_again_and_again_ends_the_run(monkeypatch: pytest.MonkeyPatch, ends: Ends) -> None:
     now = [0.0]
-    monkeypatch.setattr(evaluator_module, "start_process", lambda *_: DeadProcess())
+    monkeypatch.setattr(evaluator_module, "start_process", lambda *_: SilentProcess())
     made = Evaluator(SPEC, INFO, episodes=EPISODES, on_end=ends, now=lambda: now[0])
     made.order(0, weights()[1])
     for now[0] in range(60, 60 * (MOST_ENDS - 1), 60):
         made.games(0.0)
     now[0] = 1000.0
-    with pytest.raises(ActorDiedError, match="killed by SIGKILL; it has ended 5 times in one evaluation"):
+    with pytest.raises(ActorDiedError, match="for 30 seconds; it has ended 5 times in one evaluation"):
         made.games(0.0)

@@ -19,23 +19,28 @@ from tiny import tiny_spec
 
 from atari_dqn.cli import play
 from atari_dqn.errors import InterruptedRunError
-from atari_dqn.play.keyboard import Keyboard
-from atari_dqn.play.live_game import Screen
+from atari_dqn.play.keyboard import QUIT, Keyboard, Person
+from atari_dqn.play.live_game import LiveGame, Player, Screen
 from atari_dqn.play.quit_signals import QuitSignals
+from atari_dqn.play.stage import Seat
 
 OPEN, CLOSE = b"[?1049h", b"[?1049l"
 PICTURE = "▄".encode()
 
 
 class Place:
-    """A display that shows nothing, with a keyboard of which the reading for the 60th time has an effect."""
+    """A display that shows nothing, with a keyboard of which one reading, the 60th by default, has an effect.
 
-    def __init__(self, effect: Callable[[], object]) -> None:
+    It is read in each of the 22 steps of a game: once, and once more for each person.
+    """
+
+    def __init__(self, effect: Callable[[], object], *, at_reading: int = 60) -> None:
         self.keys, self.readings, self.effect = Keyboard(self.read), 0, effect
+        self.at_reading = at_reading
 
     def read(self) -> str:
         self.readings += 1
-        if self.readings == 60:  # it is read twice in each of the 22 steps of a game
+        if self.readings == self.at_reading:
             self.effect()
         return ""
 
@@ -62,6 +67,28 @@ def test_games_that_were_finished_before_a_signal_are_kept(
         play.play(game="pong", episodes="1000", speed="100")
     (path,) = Path("plays").iterdir()
     assert json.loads(path.read_text())["returns"] == [-2.0]
+
+
+class EndlessGame(LiveGame):
+    """A game whose end is not noticed, so that it goes on with the next one."""
+
+    def step(self, player: Player) -> Sequence[Screen]:
+        screens = super().step(player)
+        self.result = None
+        return screens
+
+
+def test_a_finished_game_is_kept_if_the_other_player_quits(monkeypatch: pytest.MonkeyPatch) -> None:
+    place = Place(lambda: place.keys.commands.append(QUIT), at_reading=3 * 22 + 10)
+    spec = tiny_spec()
+    seats = [
+        Seat(name=name, player=Person(place.keys, game.info.action_names), game=game)
+        for name, game in (("agent", LiveGame(spec, 0)), ("person", EndlessGame(spec, 0)))
+    ]
+    monkeypatch.setattr(play, "_seats", lambda *_: seats)
+    finished = play._play(place, None, spec, play.PlayerName.BOTH, episodes=1, speed=100.0)
+    returns = {name: [game.episode_return for game in games] for name, games in finished.items()}
+    assert returns == {"agent": [-2.0], "person": []}
 
 
 def test_a_second_signal_has_no_effect() -> None:

@@ -54,6 +54,16 @@ def test_a_comparison_of_its_archive_has_the_protocols_of_both_versions(upgraded
     assert [run.protocols[score.protocol_digest].ale_version for score in run.evaluations] == ["", OTHER]
 
 
+def test_the_summary_has_the_protocol_of_the_version_under_which_the_best_score_was_made(upgraded: Path):
+    summary = json.loads((upgraded / "summary.json").read_text())
+    made = {score.step: score.protocol for score in scores_of(upgraded)}
+    for name, checkpoint in (("best", "best"), ("last", "last")):
+        protocol = made[summary[name]["step"]]
+        assert protocol is not None
+        expected = replace(protocol, checkpoint=checkpoint).digest()  # type: ignore[arg-type]
+        assert summary[name]["protocol_digest"] == expected
+
+
 def resumed_notice(path: Path) -> dict[str, object]:
     events = [json.loads(line) for line in (path / "events.jsonl").read_text().splitlines()]
     (notice,) = [event for event in events if event["kind"] == "resumed"]

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from atari_dqn.cli.workers import ray_workers
 from atari_dqn.machine.hardware import find_hardware
 from atari_dqn.run.leases.lease import HeldLease
 from atari_dqn.run.leases.observer import LeaseObserver
@@ -25,7 +26,7 @@ pytest.importorskip("ray")
 import ray
 
 from atari_dqn.scale.on_ray import site as module
-from atari_dqn.scale.on_ray.cluster import Node
+from atari_dqn.scale.on_ray.cluster import ClusterLostError, Node
 from atari_dqn.scale.on_ray.command import command_leases
 from atari_dqn.scale.on_ray.site import RaySite
 
@@ -166,6 +167,29 @@ def test_a_node_that_has_ended_keeps_no_promise(place: Place, set_disk: Callable
     del place.cluster.nodes[node_id(1)]
     place.wait(0.1)
     assert place.begin(1)
+
+
+def test_the_free_memory_of_a_node_is_what_ray_may_give_and_is_free() -> None:
+    assert replace(node(1), ram=5).free_ram == 5
+    assert replace(node(1), hardware=replace(HARDWARE, memory_available_bytes=7)).free_ram == 7
+
+
+def test_the_end_of_the_last_node_names_the_command_that_continues(place: Place) -> None:
+    nodes = list(place.cluster.nodes.values())
+    place.cluster.nodes.clear()
+    with (
+        pytest.raises(ClusterLostError, match=r"last node .* has ended; `dqn sweep runs --on ray` continues"),
+        ray_workers(
+            place.opened.folder,
+            place.cluster,  # type: ignore[arg-type]
+            nodes,
+            device="cpu",
+            threads=1,
+            jobs=None,
+            continue_command="dqn sweep runs --on ray",
+        ) as workers,
+    ):
+        workers(lambda sentence: None).start(place.members)
 
 
 @pytest.mark.parametrize("owner", [DEAD, replace(DEAD, machine="another machine")])

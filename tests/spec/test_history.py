@@ -161,7 +161,7 @@ def test_run_that_is_refused_as_a_new_spec_is_shown(
     assert "\nnoisy = false\n" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", ["catch_memory_smoke", "pqn", "bbf_rr2"])
+@pytest.mark.parametrize("name", ["catch_memory_smoke", "pqn", "bbf_rr2", "apex_small"])
 def test_graphs_that_a_run_recorded_without_effect_are_read_as_off(tmp_path: Path, name: str) -> None:
     path = tmp_path / "spec.toml"
     earlier = load_spec(RUNS / f"{name}.toml", RESOLVED)

@@ -26,7 +26,7 @@ from atari_dqn.run.directory import RunDirectory
 from atari_dqn.train import launch
 from atari_dqn.train import resume_exactness as promises
 from atari_dqn.train.learning import Learning
-from atari_dqn.train.resume_point import ResumePoint, beginning_of
+from atari_dqn.train.resume_point import ResumePoint, beginning_of, recorded_spec
 from atari_dqn.train.resumption import resume_point
 
 SHORT = ("training.total_frames=800", "checkpoint.keep_last=2")
@@ -63,6 +63,13 @@ def test_later_checkpoint_that_is_whole_is_not_let_go_of_unasked(copied: Path, w
         resume(copied, checkpoint="step_000000150")
     assert kept(copied) == [150, 200]
     assert tables(copied) == tables(whole)
+
+
+def test_a_run_keeps_the_deviations_that_it_recorded(copied: Path) -> None:
+    record = json.loads((copied / "provenance.json").read_text())
+    record["track"]["deviations"] = ["env.kind"]  # of a track that had other values then
+    (copied / "provenance.json").write_text(json.dumps(record))
+    assert recorded_spec(RunDirectory.open(copied)).deviations == ("env.kind",)
 
 
 def test_unknown_checkpoint_is_refused_with_those_that_are_there(copied: Path) -> None:

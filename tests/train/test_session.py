@@ -5,7 +5,7 @@ import pickle
 import resource
 import shutil
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import chain, repeat
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,7 +21,7 @@ from atari_dqn.machine.hardware import Hardware
 from atari_dqn.run.checkpoint.store import CheckpointStore
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.telemetry.columns import TABLES, column_names
-from atari_dqn.telemetry.events import Event, Notice, Progress, Row
+from atari_dqn.telemetry.events import Event, Notice, Progress, Row, Sink
 from atari_dqn.train import launch, session
 from atari_dqn.train.interrupt import SignalGuard
 
@@ -47,8 +47,8 @@ class SignalAt:
         pass
 
 
-def resume(path: Path, total_frames: int | None = None):
-    return launch.resume(RunDirectory.open(path), device=CPU, views=[], total_frames=total_frames)
+def resume(path: Path, total_frames: int | None = None, *, views: Sequence[Sink] = ()):
+    return launch.resume(RunDirectory.open(path), device=CPU, views=views, total_frames=total_frames)
 
 
 def notices(path: Path) -> list[str]:
@@ -160,9 +160,19 @@ def test_interruption_before_the_first_step_of_a_run_saves_it(tmp_path: Path) ->
     assert resume(path)["env_frames"] == 80
 
 
-def test_signals_have_their_usual_effect_once_a_training_has_ended(tmp_path: Path) -> None:
+def test_interruption_before_the_first_step_of_a_resume_saves_it(
+    tmp_path: Path, interrupted: tuple[Path, InterruptedRunError]
+) -> None:
+    path = Path(shutil.copytree(interrupted[0], tmp_path / "run", symlinks=True))
+    with pytest.raises(InterruptedRunError, match="SIGINT"):
+        resume(path, views=[SignalAt(at_the_notice("resumed"), signal.SIGINT)])
+    assert notices(path)[-2:] == ["checkpoint", "interrupted"]
+
+
+def test_second_signal_has_its_usual_effect_once_a_training_has_ended(tmp_path: Path) -> None:
+    at_the_end = [SignalAt(at_the_notice("finished"), signal.SIGINT) for _ in range(2)]
     with pytest.raises(KeyboardInterrupt):
-        run(tmp_path / "run", *FEW_STEPS, views=[SignalAt(at_the_notice("finished"), signal.SIGINT)])
+        run(tmp_path / "run", *FEW_STEPS, views=at_the_end)
     assert (tmp_path / "run" / "summary.json").exists()
 
 

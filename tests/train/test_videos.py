@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import av
@@ -17,6 +17,7 @@ from atari_dqn.errors import DiskFullError
 from atari_dqn.evaluation.frozen_agent import load_frozen
 from atari_dqn.record.recording import load_recording
 from atari_dqn.run.directory import RunDirectory
+from atari_dqn.telemetry.events import Event, Notice, Sink
 from atari_dqn.train import evaluation_videos as videos
 from atari_dqn.train import launch
 
@@ -201,3 +202,84 @@ def test_run_goes_on_without_a_recording_that_a_full_disk_refuses(
     monkeypatch.setattr(videos, "save_numbered", no_space)
     run(tmp_path / "run", *TWO_EVALUATIONS, ON)
     assert "no space left on device" in notices(tmp_path / "run", "video")[0]
+
+
+class SignalledError(Exception):
+    """SIGTERM had its effect on the process."""
+
+
+class Signals:
+    """A view that sends SIGTERM to the process at a notice, or when it is closed."""
+
+    def __init__(self, at: str) -> None:
+        self.at = at
+
+    def handle(self, event: Event) -> None:
+        if isinstance(event, Notice) and event.message.startswith(self.at):
+            signal.raise_signal(signal.SIGTERM)
+
+    def close(self) -> None:
+        if self.at == "the end":
+            signal.raise_signal(signal.SIGTERM)
+
+
+@pytest.fixture
+def terminated() -> Iterator[None]:
+    """SIGTERM raises an error instead of ending this process."""
+
+    def fail(*_: object) -> None:
+        raise SignalledError
+
+    before = signal.signal(signal.SIGTERM, fail)
+    yield
+    signal.signal(signal.SIGTERM, before)
+
+
+def resume(path: Path, *views: Sink, checkpoint: str | None = None) -> None:
+    launch.resume(
+        RunDirectory.open(path), device=CPU, views=views, total_frames=None,
+        checkpoint=checkpoint, discard_later=True,
+    )  # fmt: skip
+
+
+def train(path: Path, *views: Sink) -> None:
+    run(path, *TWO_EVALUATIONS, ON, views=views)
+
+
+def train_and_go_back(path: Path, *views: Sink) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(videos, "_NEEDED", ("a_package_of_no_one",))
+        train(path)
+    resume(path, *views, checkpoint="step_000000100")
+
+
+@pytest.mark.usefixtures("terminated")
+@pytest.mark.parametrize("go", [train, train_and_go_back])
+@pytest.mark.parametrize("at", ["waiting up to 60 seconds", "finished at", "the end"])
+def test_finished_run_that_is_signalled_is_complete_without_its_videos(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, go: Callable[..., None], at: str
+) -> None:
+    child_does(monkeypatch, "import time; time.sleep(600)")
+    if at == "the end":
+        monkeypatch.setattr(videos, "FINAL_WAIT_SECONDS", 0.1)
+    path = tmp_path / "run"
+    go(path, Signals(at))
+    assert (path / "summary.json").exists()
+    assert [text.split(";")[0] for text in notices(path, "video")[-2:]] == [
+        "not rendered in time: videos/step_000000100.mp4",
+        "not rendered in time: videos/step_000000160.mp4",
+    ]
+
+
+def test_resume_of_a_run_that_was_killed_before_its_summary_renders_its_videos(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "run"
+    with monkeypatch.context() as patch:
+        patch.setattr(videos, "_NEEDED", ("a_package_of_no_one",))
+        train(path)
+    (path / "summary.json").unlink()
+    child_does(monkeypatch, "import sys; sys.exit('no video here')")
+    resume(path)
+    failed = [text.split(";")[0] for text in notices(path, "video") if "could not render" in text]
+    assert failed == [f"could not render videos/step_000000{step}.mp4: no video here" for step in (100, 160)]

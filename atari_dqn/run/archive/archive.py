@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 
 from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.files.atomic import exists, is_file, write_atomically, write_durably, writing
+from atari_dqn.files.documents import MOST_BYTES as MOST_DOCUMENT_BYTES
 from atari_dqn.files.documents import read_run_file
 from atari_dqn.files.whole_directory import whole_directory
 from atari_dqn.run.archive.container import MOST_BYTES, container, directory, first_data, header
@@ -94,6 +95,8 @@ def _read_file(path: Path) -> Archive:
         first = first_data(data, MANIFEST)
     except ValueError as error:
         raise DamagedError(f"{path}: {MANIFEST}: {error}; expected an archive by `dqn export`") from error
+    if len(first) > MOST_DOCUMENT_BYTES:
+        raise DamagedError(f"{path}: {MANIFEST}: is larger than {MOST_DOCUMENT_BYTES:,} bytes")
     manifest = _manifest(path, first)
     members, rest = {MANIFEST: first}, memoryview(data)[len(header(MANIFEST, first)) + len(first) :]
     for part in manifest.parts:

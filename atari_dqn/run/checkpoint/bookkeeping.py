@@ -90,6 +90,7 @@ class Bookkeeping(Struct):
     files: dict[str, FileRecord] = {}
     recent_batch: _RecentBatch | None = None
     inspected: list[Count] = []
+    ale_versions: list[tuple[Count, str]] = []
     torch_threads: Annotated[int, Meta(ge=1, le=MOST_THREADS)] | None = None
 
 

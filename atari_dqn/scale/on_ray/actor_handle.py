@@ -33,7 +33,7 @@ class RayActor:
         """The reference of the answer to the oldest open order."""
         return self._open[0][1] if self._open else None
 
-    def send(self, order: bytes) -> None:
+    def send(self, order: bytes, silence: SilenceLimit) -> None:  # noqa: ARG002 — Ray waits for no actor
         """Send an order, with the newest weights."""
         self._open.append(self._remote.obey.remote(order, self._snapshot()))
 
@@ -53,7 +53,7 @@ class RayActor:
         answer: bytes = body
         return answer
 
-    def check(self) -> None:
+    def check(self, silence: SilenceLimit) -> None:
         """Do nothing: `answer` raises the error of an actor that has ended."""
 
     def resume(self) -> None:

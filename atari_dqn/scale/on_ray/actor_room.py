@@ -1,4 +1,4 @@
-"""What an actor needs of a node, and whether the nodes of a cluster have room for all actors of a run."""
+"""What an actor needs of a node, and whether the nodes of a cluster have room for actors and learner."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from atari_dqn.errors import UserError
-from atari_dqn.formatting import size
+from atari_dqn.formatting import plural, size
 from atari_dqn.machine.actors import actor_bytes, messages_item
 from atari_dqn.machine.learner_items import network_shape
 from atari_dqn.machine.sizes import MOST_ACTIONS, network_bytes
@@ -39,6 +39,11 @@ class NodeCapacity(Protocol):
     """What Ray may give to actors on a node (`cluster.Node`)."""
 
     @property
+    def id(self) -> str:
+        """Ray's identity of the node."""
+        ...
+
+    @property
     def name(self) -> str:
         """The node's host and address."""
         ...
@@ -49,9 +54,19 @@ class NodeCapacity(Protocol):
         ...
 
     @property
-    def ram(self) -> int:
-        """Bytes of memory."""
+    def free_ram(self) -> int:
+        """Bytes of free memory."""
         ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearnerNeed:
+    """What the learner takes of its node."""
+
+    node: str
+    """Ray's identity of its node."""
+    ram: int
+    """Bytes of memory, by the plan of the run."""
 
 
 def actor_need(spec: Spec) -> ActorNeed:
@@ -66,18 +81,20 @@ def store_bytes(spec: Spec) -> int:
     return 2 * messages_item(spec).bytes + _VERSIONS_KEPT * weights
 
 
-def check_actors_fit(spec: Spec, nodes: Iterable[NodeCapacity]) -> None:
-    """Raise a `UserError` if the nodes of a cluster have too little room for the actors of a spec."""
+def check_actors_fit(spec: Spec, nodes: Iterable[NodeCapacity], learner: LearnerNeed) -> None:
+    """Raise a `UserError` if the nodes of a cluster have too little room for the actors and the learner."""
     need, processes = actor_need(spec), given(spec.actors.processes)
-    rooms = {node.name: _actors_on(node, need) for node in nodes}
+    rooms = {node.name: _actors_on(node, need, learner) for node in nodes}
     if sum(rooms.values()) < processes:
         found = ", ".join(f"{name} {count}" for name, count in rooms.items())
         raise UserError(
             f"actors.processes is {processes}, and the cluster has room for {sum(rooms.values())} "
-            f"({found}): an actor needs {size(need.ram)} of RAM, and {need.per_core} share a core "
-            "(system.actors_per_core); add nodes, lower the first, or raise the last to let more share cores"
+            f"({found}): an actor needs {size(need.ram)} of RAM, the learner {size(learner.ram)} of this "
+            f"machine's, and a core is for {plural(need.per_core, 'actor')} (system.actors_per_core); add "
+            "nodes, lower the first or replay.capacity_steps, or raise the last to let more share cores"
         )
 
 
-def _actors_on(node: NodeCapacity, need: ActorNeed) -> int:
-    return min(node.cores * need.per_core, node.ram // need.ram)
+def _actors_on(node: NodeCapacity, need: ActorNeed, learner: LearnerNeed) -> int:
+    ram = node.free_ram - (learner.ram if node.id == learner.node else 0)
+    return min(node.cores * need.per_core, max(0, ram) // need.ram)

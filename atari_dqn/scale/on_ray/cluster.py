@@ -49,7 +49,12 @@ class Node:
     """The cores that its processes may use."""
     cores: int
     ram: int
-    """What Ray may give to tasks there, in cores and bytes."""
+    """What Ray may give to tasks there, in cores and bytes, whether or not others use it now."""
+
+    @property
+    def free_ram(self) -> int:
+        """Bytes of memory that were free when the node was described, at most those that Ray may give."""
+        return min(self.hardware.memory_available_bytes, self.ram)
 
 
 class Cluster:
@@ -57,13 +62,14 @@ class Cluster:
 
     def __init__(self, host: str, port: int) -> None:
         self._address = (host, port)
-        self._own_node = ray.get_runtime_context().get_node_id()
+        self.own_node = ray.get_runtime_context().get_node_id()
+        """Identity of the node that is this machine."""
 
     def alive(self) -> dict[str, Mapping[str, Any]]:
         """Return Ray's description of each living node; `ClusterLostError` if there is no answer."""
         self._check_answers()
         alive = {each["NodeID"]: each for each in ray.nodes() if each["Alive"]}  # type: ignore[no-untyped-call]
-        if self._own_node not in alive:
+        if self.own_node not in alive:
             raise ClusterLostError("the Ray node of this machine has ended, by which runs are started")
         return alive
 

@@ -17,8 +17,7 @@ class NodeRoom:
         self, node: Node, cores: Sequence[int], devices: Sequence[str], threads: int, disk: Disk
     ) -> None:
         self.node = node
-        ram = min(node.hardware.memory_available_bytes, node.ram)
-        hardware = replace(node.hardware, memory_available_bytes=ram)
+        hardware = replace(node.hardware, memory_available_bytes=node.free_ram)
         self.room = Room(hardware, devices, cores=cores, disk=disk)
         self.cores = tuple(cores)
         self.used_by_others: set[int] = set()

@@ -18,7 +18,7 @@ from atari_dqn.run.leases.observer import LeaseObserver
 from atari_dqn.run.sweep.failures import CrashCount, Failure, write_failure_record
 from atari_dqn.run.sweep.folder import SweepFolder
 from atari_dqn.run.sweep.record import Member
-from atari_dqn.scale.on_ray.cluster import Cluster, Node, on
+from atari_dqn.scale.on_ray.cluster import Cluster, ClusterLostError, Node, on
 from atari_dqn.scale.on_ray.command import CommandLeases
 from atari_dqn.scale.on_ray.node import train_member, wait_for_leases
 from atari_dqn.scale.on_ray.node_room import NodeRoom
@@ -145,8 +145,8 @@ class RaySite:
     def lacking(self, member: Member) -> str:
         """Describe what the nodes have too little of."""
         found = [place.room.lacking(member.name, place.needs_of(member)) for place in self._places.values()]
-        fewest = sorted(found, key=len)[:1]
-        return f"every node of the cluster has too little {' and '.join(*fewest)}"
+        fewest = min(found, key=len)
+        return f"every node of the cluster has too little {' and '.join(fewest)}"
 
     def stop(self, names: Collection[str]) -> None:
         """Let runs save a checkpoint and stop; forget those that wait for a worker of Ray."""
@@ -229,7 +229,10 @@ class RaySite:
             self._places[task.node].room.give_back(task.name)
 
     def _look(self) -> None:
-        """Drop nodes that have ended, and admit new ones; a node that may not be used is reported once."""
+        """Drop nodes that have ended, and admit new ones; a node that may not be used is reported once.
+
+        Raise `ClusterLostError` if no node is left on which runs may be trained.
+        """
         alive = self._cluster.alive()
         for key in self._places.keys() - alive.keys():
             place = self._places.pop(key)
@@ -244,6 +247,8 @@ class RaySite:
             except UserError as error:
                 self._refused.add(key)
                 self._report(f"{error}; nothing is trained there")
+        if not self._places:
+            raise ClusterLostError("the last node of the cluster on which runs could be trained has ended")
 
     def _admit(self, node: Node) -> None:
         """Add a node; nodes of one machine get different cores, and one without the device gets no runs."""

@@ -15,12 +15,16 @@ CAPACITY_EVENTS = 10_000
 CLOSE_SECONDS = 30.0
 
 
+class LeftOutError(Exception):
+    """A sink has processed an event except for a part, which the message names with the reason."""
+
+
 class BackgroundSink:
     """Passes events to a sink that is constructed, used and closed on another thread.
 
-    A sink that raises is closed and gets no further events; with `persistent` only that event is lost. A sink
-    that cannot keep up loses events. `next_problem` reports each problem once; no exception reaches the
-    caller, and only `close` waits, for at most `close_seconds`.
+    A sink that raises is closed and gets no further events; with `persistent` only that event is lost, and
+    with `LeftOutError` only a part of it. A sink that cannot keep up loses events. `next_problem` reports
+    each problem once; no exception reaches the caller, and only `close` waits, for at most `close_seconds`.
     """
 
     def __init__(
@@ -94,6 +98,8 @@ class BackgroundSink:
     def _deliver(self, sink: Sink, event: Event) -> None:
         try:
             sink.handle(event)
+        except LeftOutError as error:
+            self._report(f"left out {error}")
         except Exception as error:
             if not self._persistent:
                 raise

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from atari_dqn.telemetry.events import Event, GateChanged, Notice, Row
+from atari_dqn.telemetry.sinks.background_sink import LeftOutError
 from atari_dqn.telemetry.sinks.scalars import distributions, gate_scalars, row_scalars
 from atari_dqn.telemetry.sinks.sent_rows import SentRows
 from atari_dqn.telemetry.sinks.target import Target
-from atari_dqn.telemetry.sinks.video_frames import NewVideos, gif
+from atari_dqn.telemetry.sinks.video_frames import NewVideos, UnreadableVideoError, gif
 
 FOLDER = "tensorboard"
 STATE = "sent.json"
@@ -23,7 +25,8 @@ class TensorBoardSink:
     After a resume TensorBoard hides the earlier events of later frames, which are written again. An
     evaluation of a checkpoint's own frame may be logged after the checkpoint, and with free-running actors
     also one of an earlier frame. It is not hidden, because TensorBoard hides by frames; an exact resume does
-    not write it a second time, and after an inexact one both are there.
+    not write it a second time, and after an inexact one both are there. Later videos are written again at
+    the resume.
     """
 
     def __init__(self, target: Target) -> None:
@@ -35,7 +38,7 @@ class TensorBoardSink:
         self._writer: Any = None
 
     def handle(self, event: Event) -> None:
-        """Write an event."""
+        """Write an event; `LeftOutError` if a video that is new with it cannot be read."""
         if self._writer is None:
             self._writer = self._open(event)
         if isinstance(event, Row):
@@ -56,6 +59,7 @@ class TensorBoardSink:
 
         if isinstance(first, Notice) and first.kind == "resumed":
             self._sent.forget_after(first.step)
+            self._videos.forget_after(first.step)
             return SummaryWriter(str(self._folder), purge_step=first.env_frames + 1)
         writer: Any = SummaryWriter(str(self._folder))
         writer.add_hparams(dict(self._target.values), {}, run_name=".")
@@ -80,10 +84,24 @@ class TensorBoardSink:
         games = distributions(notice) if self._evaluation_is_new else {}  # its row came just before
         for name, values in games.items():
             self._writer.add_histogram(name, np.asarray(values), notice.env_frames)
-        for env_frames, video in self._videos.fresh():
-            self._add_video(env_frames, *gif(video))
+        unreadable = self._add_new_videos()
         self._writer.flush()
         self._sent.save()
+        if unreadable:
+            raise LeftOutError("; ".join(unreadable))
+
+    def _add_new_videos(self) -> list[str]:
+        """Write the new videos; return the names of those that cannot be read, with the reasons."""
+        unreadable = []
+        for env_frames, video in self._videos.fresh():
+            try:
+                self._add_video(env_frames, *gif(video))
+            except UnreadableVideoError as error:
+                unreadable.append(f"{self._name(video)}: {error}")
+        return unreadable
+
+    def _name(self, video: Path) -> str:
+        return str(video.relative_to(self._target.directory))
 
     def _add_video(self, env_frames: int, height: int, width: int, data: bytes) -> None:
         """Write a video as a GIF. `SummaryWriter.add_video` would need another library."""

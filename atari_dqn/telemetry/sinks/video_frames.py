@@ -21,6 +21,10 @@ _GIF_PIXELS = 320
 _GIF_MILLISECONDS = 100
 
 
+class UnreadableVideoError(Exception):
+    """A video cannot be read, such as one that is being copied; the message has the reason."""
+
+
 class NewVideos:
     """Finds the videos of a run that are new since the last call, also under the name of a removed one."""
 
@@ -36,6 +40,10 @@ class NewVideos:
                 self._seen.add(version)
                 yield steps_to_frames(video_step(path), frame_skip=self._frame_skip), path
 
+    def forget_after(self, step: int) -> None:
+        """Count the videos of later steps as new."""
+        self._seen = {version for version in self._seen if video_step(version[0]) <= step}
+
 
 def videos_of(run: Path) -> list[Path]:
     """Return the finished videos of a run, in the order of their checkpoints."""
@@ -50,18 +58,30 @@ def video_step(path: Path) -> int:
 
 
 def gif(video: Path) -> tuple[int, int, bytes]:
-    """Return height, width and a looping GIF of the first 10 seconds of a video, at 10 frames per second."""
+    """Return height, width and a looping GIF of the first 10 seconds of a video, at 10 frames per second.
+
+    `UnreadableVideoError` if it cannot be read.
+    """
     import av
 
-    with av.open(str(video)) as container:
-        frames: Iterator[Any] = islice(
-            container.decode(video=0), 0, _GIF_FRAMES * _GIF_PERIOD_FRAMES, _GIF_PERIOD_FRAMES
-        )
-        pictures = [_small(frame.to_image()) for frame in frames]
+    try:
+        with av.open(str(video)) as container:
+            pictures = [_small(frame.to_image()) for frame in _gif_frames(container)]
+    except (av.FFmpegError, OSError) as error:
+        raise UnreadableVideoError(error.strerror or str(error)) from error
+    if not pictures:
+        raise UnreadableVideoError("it has no frames")
     first, *rest = pictures
     data = io.BytesIO()
     first.save(data, "GIF", save_all=True, append_images=rest, duration=_GIF_MILLISECONDS, loop=0)
     return first.height, first.width, data.getvalue()
+
+
+def _gif_frames(container: Any) -> Iterator[Any]:
+    """Yield the frames of an opened video that its GIF has; none if it has sound only."""
+    for stream in container.streams.video[:1]:
+        frames = container.decode(stream)
+        yield from islice(frames, 0, _GIF_FRAMES * _GIF_PERIOD_FRAMES, _GIF_PERIOD_FRAMES)
 
 
 def _small(picture: Image) -> Image:
