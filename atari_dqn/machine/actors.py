@@ -48,12 +48,20 @@ def cores_for_actors(spec: Spec) -> int:
     return -(-given(spec.actors.processes) // given(spec.system.actors_per_core))
 
 
-def check_cores(spec: Spec, cores: int) -> None:
-    """Raise a `UserError` if the machine has too few cores for the actors."""
+def check_cores(spec: Spec, cores: int, *, has_begun: bool = False) -> None:
+    """Raise a `UserError` if the machine has too few cores for the actors.
+
+    `has_begun`: whether the run has begun, and therefore keeps its spec.
+    """
     if cores_for_actors(spec) > cores:
         room = f"{plural(cores, 'core')} for {plural(given(spec.system.actors_per_core), 'actor')} each"
+        remedy = "lower the first, or raise the second to let actors share cores"
+        if has_begun:
+            remedy = (
+                f"resume it on {plural(cores_for_actors(spec), 'core')}, or with --on ray: "
+                "a run that has begun keeps its spec"
+            )
         raise UserError(
             f"actors.processes is {spec.actors.processes}, and this machine has {room} "
-            "(system.actors_per_core); "
-            "lower the first, or raise the second to let actors share cores"
+            f"(system.actors_per_core); {remedy}"
         )

@@ -45,10 +45,7 @@ def log_remedy(run: Path) -> str:
     if is_imported(run):
         return "import its archive again, or first export it again"
     command = f"dqn resume {shlex.quote(str(run))} --set-aside-damaged-logs"
-    return (
-        f"restore it, or `{command}` moves it to set_aside/ and continues with a new one; "
-        "a finished run needs --frames N too"
-    )
+    return f"restore it, or `{command}` moves it to set_aside/ and continues with a new one"
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 
+from atari_dqn.envs.processes import end_with_parent
 from atari_dqn.errors import InfrastructureError, UserError
 from atari_dqn.spec.constraints import decided
 from atari_dqn.spec.keys import build, flatten
@@ -87,7 +88,7 @@ def _with_fewer_environments(spec: Spec) -> Spec:
 
 def _run_measurement(spec: Spec, device: str, within_seconds: float) -> dict[str, str | float] | None:
     """Run the measuring process and return its result; None after a timeout."""
-    command = [sys.executable, *_MEASURE, device, str(_MEASURED_SECONDS)]
+    command = [sys.executable, *_MEASURE, device, str(_MEASURED_SECONDS), str(os.getpid())]
     with _process_group(command) as process:
         try:
             out, errors = process.communicate(json.dumps(flatten(spec)), timeout=within_seconds)
@@ -118,8 +119,9 @@ def _process_group(command: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
                 os.killpg(process.pid, signal.SIGKILL)
 
 
-def main(device_name: str, seconds: float) -> None:
-    """Measure the spec given on standard input, and print the result."""
+def main(device_name: str, seconds: float, parent: int) -> None:
+    """Measure the spec given on standard input, and print the result; end if the process `parent` does."""
+    end_with_parent(parent)
     from atari_dqn.machine.devices import resolve_device
     from atari_dqn.train.rate import measure_rate
 
@@ -134,4 +136,4 @@ def main(device_name: str, seconds: float) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], float(sys.argv[2]))
+    main(sys.argv[1], float(sys.argv[2]), int(sys.argv[3]))

@@ -38,7 +38,7 @@ def check_run_fits(
     The emulator is not started for this check, so the largest number of actions is assumed.
     """
     if actors_here:
-        check_cores(spec, hardware.cores_usable)
+        check_cores(spec, hardware.cores_usable, has_begun=existing is not None)
     plan = make_plan(
         spec,
         num_actions=MOST_ACTIONS,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from atari_dqn.clock import steps_to_frames
 from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.run.checkpoint.bookkeeping import check_bookkeeping
 from atari_dqn.run.checkpoint.manifest import read_manifest
@@ -43,6 +44,11 @@ class ResumePoint:
         return int(self.bookkeeping["total_frames"])
 
     @property
+    def played_frames(self) -> int:
+        """Emulator frames up to this point, which may be more than the budget: iterations are whole."""
+        return steps_to_frames(self.step, frame_skip=recorded_spec(self.run).spec.env.frame_skip)
+
+    @property
     def threads(self) -> int:
         """The number of torch's threads with which the run continues."""
         return threads_at(self.run, self.step, saved=self.bookkeeping.get(KEY))
@@ -50,9 +56,10 @@ class ResumePoint:
     def budget(self, total_frames: int | None) -> int:
         """Return the new budget in emulator frames: `total_frames` if given, or else the current one.
 
-        Raise `UserError` for a finished run without `total_frames`, and for a budget that is not larger.
+        Raise `UserError` for a finished run without `total_frames`, unless its damaged logs are set aside,
+        and for a budget that is not larger or has been played.
         """
-        finished = self.bookkeeping.get("finished") and self.run.summary.exists()
+        finished = self.bookkeeping.get("finished") and self.run.summary.exists() and not self.damaged_logs
         if total_frames is None and finished:
             raise UserError(
                 f"{self.run.path} is complete at {self.total_frames:,} frames; "
@@ -62,6 +69,10 @@ class ResumePoint:
             raise UserError(
                 f"--frames {total_frames:,}: the budget is {self.total_frames:,} frames already; "
                 "expected more"
+            )
+        if total_frames is not None and total_frames <= self.played_frames:
+            raise UserError(
+                f"--frames {total_frames:,}: the run has played {self.played_frames:,} frames; expected more"
             )
         return total_frames or self.total_frames
 

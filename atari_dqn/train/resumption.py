@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +17,7 @@ from atari_dqn.errors import DamagedError, InfrastructureError, UserError
 from atari_dqn.run.added_parts import explained_by_packages
 from atari_dqn.run.archive.archive import refuse_imported
 from atari_dqn.run.checkpoint.manifest import verify
-from atari_dqn.run.checkpoint.names import named_step, refuse_missing_manifest
+from atari_dqn.run.checkpoint.names import refuse_missing_manifest
 from atari_dqn.run.checkpoint.reconcile import (
     checkpoint_directories,
     later_agents,
@@ -39,6 +39,8 @@ from atari_dqn.train.resume_point import (
     resume_command,
 )
 from atari_dqn.types import StateDict
+
+_SET_ASIDE = "--set-aside-damaged-logs"
 
 
 def resume_point(
@@ -156,39 +158,49 @@ def suggesting_intact_checkpoint(run: RunDirectory) -> Iterator[None]:
 
 
 def _remedy(run: RunDirectory, error: DamagedError) -> str:
-    older = _older_checkpoint(run)
-    if isinstance(error, DamagedLogError):
-        option = f"{resume_command(run)} --set-aside-damaged-logs"
+    newest_first = [*reversed(checkpoint_directories(run.checkpoints))]
+    if isinstance(error, DamagedLogError) and _newest_loadable(run, newest_first[:1], set_aside_logs=True):
+        option = f"{resume_command(run)} {_SET_ASIDE}"
         remedy = f"`{option}` moves it to {run.set_aside.name}/ and continues with a new one"
-        return f"{remedy}\n{older}" if older else remedy
-    return older or "no checkpoint of this run is intact; restore the file, or start a new run"
+        older = _newest_loadable(run, newest_first, set_aside_logs=False)
+        return f"{remedy}\n{_way_back(older)}" if older else remedy
+    older = _newest_loadable(run, newest_first, set_aside_logs=True)
+    if older is None:
+        return "no checkpoint of this run is intact; restore the file, or start a new run"
+    return _way_back(older)
 
 
-def _older_checkpoint(run: RunDirectory) -> str:
-    """Return the command to resume from the newest intact checkpoint; empty if there is none."""
-    for checkpoint in reversed(checkpoint_directories(run.checkpoints)):
-        if _is_loadable(run, checkpoint):
-            command = f"{resume_command(run)} --checkpoint {checkpoint.name}"
-            later = ", ".join(later_agents(run.checkpoints, named_step(checkpoint.name)))
-            if not later:
-                return f"the newest intact checkpoint: `{command}`"
-            return (
-                f"restore it; or `{command} --discard-later` goes back to the newest intact checkpoint "
-                f"and deletes {later}: copy the run first to keep its agent"
-            )
-    return ""
+def _way_back(point: ResumePoint) -> str:
+    """Say how to resume from the newest intact checkpoint."""
+    options = f" {_SET_ASIDE}" if point.damaged_logs else ""
+    command = f"{resume_command(point.run)} --checkpoint {point.name}{options}"
+    later = ", ".join(later_agents(point.run.checkpoints, point.step))
+    if not later:
+        return f"the newest intact checkpoint: `{command}`"
+    return (
+        f"restore it; or `{command} --discard-later` goes back to the newest intact checkpoint "
+        f"and deletes {later}: copy the run first to keep its agent"
+    )
 
 
-def _is_loadable(run: RunDirectory, checkpoint: Path) -> bool:
-    """Return whether a run can resume from a checkpoint, with all checks of a resume."""
+def _newest_loadable(
+    run: RunDirectory, newest_first: Iterable[Path], *, set_aside_logs: bool
+) -> ResumePoint | None:
+    """Return the point of the first checkpoint from which the run can resume; None if there is none."""
+    points = (_loadable(run, checkpoint, set_aside_logs=set_aside_logs) for checkpoint in newest_first)
+    return next((point for point in points if point is not None), None)
+
+
+def _loadable(run: RunDirectory, checkpoint: Path, *, set_aside_logs: bool) -> ResumePoint | None:
+    """Return the point of a checkpoint; None if the run cannot resume from it, by all checks of a resume."""
     try:
-        point = point_at(run, checkpoint)
+        point = point_at(run, checkpoint, set_aside_logs=set_aside_logs)
         spec = _cheap_to_assemble(recorded_spec(run).spec)
         with closing(assemble(spec, torch.device("cpu"), InlineActors)) as training:
             _load(training, checkpoint, point)
     except (UserError, RuntimeError):  # damage, or memory that is not there
-        return False
-    return True
+        return None
+    return point
 
 
 def _cheap_to_assemble(spec: Spec) -> Spec:

@@ -1,5 +1,8 @@
 """`--plan` answers in a bounded time, whatever the spec."""
 
+import signal
+import subprocess
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -99,6 +102,20 @@ def is_running(pid: int) -> bool:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
+
+
+@pytest.mark.slow
+def test_process_that_measures_ends_with_a_command_that_is_ended() -> None:
+    command = [sys.executable, "-m", "atari_dqn", "train", "bbf_rr2", "--plan"]  # an update takes seconds
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as planning:
+        while not (children := psutil.Process(planning.pid).children()):
+            assert planning.poll() is None
+            time.sleep(0.02)
+        time.sleep(2.0)
+        planning.terminate()
+    assert planning.returncode == -signal.SIGTERM
+    _, alive = psutil.wait_procs(children, timeout=10)
+    assert not alive
 
 
 def test_what_is_wrong_with_the_run_is_an_error_of_the_users(measuring) -> None:

@@ -60,7 +60,7 @@ def test_the_lines_of_a_run_say_the_damage_and_what_to_do(run: Path) -> None:
     assert lines["last evaluation"] == "not known"
     assert lines["damaged"].strip() == (
         f"eval_log.csv: missing; restore it, or `dqn resume {run} --set-aside-damaged-logs` moves it to "
-        "set_aside/ and continues with a new one; a finished run needs --frames N too"
+        "set_aside/ and continues with a new one"
     )
 
 

@@ -56,6 +56,11 @@ def test_more_actors_than_cores_are_refused_unless_they_share_them() -> None:
     check_cores(tiny_spec(*FREE, "system.actors_per_core=2"), cores=1)
 
 
+def test_run_that_has_begun_is_to_be_resumed_where_its_actors_have_cores() -> None:
+    with pytest.raises(UserError, match=r"resume it on 2 cores, or with --on ray: a run that has begun"):
+        check_cores(tiny_spec(*FREE), cores=1, has_begun=True)
+
+
 def test_memory_of_actors_is_planned() -> None:
     items = actor_items(tiny_spec(*FREE), weights_bytes=10_000_000, actors_here=True)
     sizes = {item.key: item.bytes for item in items}

@@ -284,6 +284,12 @@ def test_budget_that_is_spent_is_refused(copied: Path, frames: int) -> None:
         resume(copied, frames)
 
 
+def test_budget_that_was_played_already_is_refused(tmp_path: Path) -> None:
+    run(tmp_path / "run", *FEW_STEPS, "training.total_frames=82")  # 21 steps of 4 frames
+    with pytest.raises(UserError, match="--frames 83: the run has played 84 frames; expected more"):
+        resume(tmp_path / "run", 83)
+
+
 def test_run_whose_checkpoint_is_damaged_is_not_resumed(
     tmp_path: Path, interrupted: tuple[Path, InterruptedRunError]
 ) -> None:

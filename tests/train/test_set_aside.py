@@ -45,7 +45,7 @@ def extended(whole: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def resume(path: Path, *, total_frames: int = 1_000, set_aside_logs: bool = False) -> dict:
+def resume(path: Path, *, total_frames: int | None = 1_000, set_aside_logs: bool = False) -> dict:
     return launch.resume(
         RunDirectory.open(path),
         device=CPU,
@@ -101,6 +101,30 @@ def test_log_that_is_gone_is_begun_anew(copied: Path) -> None:
     assert notices(copied, "set aside") == [
         "update_log.csv was damaged; it no longer existed, and a new one is started"
     ]
+
+
+def test_finished_run_gets_a_new_log_without_a_larger_budget(copied: Path, whole: Path) -> None:
+    (copied / "update_log.csv").write_bytes(b"")
+    resume(copied, total_frames=None, set_aside_logs=True)
+    summaries = [json.loads((path / "summary.json").read_text()) for path in (copied, whole)]
+    assert summaries[0]["state_digest"] == summaries[1]["state_digest"]
+    assert check_run(RunDirectory.open(copied)).checkpoints
+
+
+def test_remedy_of_a_damaged_log_and_a_damaged_checkpoint_takes_the_older_checkpoint(copied: Path) -> None:
+    log = copied / "update_log.csv"
+    log.write_bytes(b"x" + log.read_bytes()[1:])
+    (copied / "checkpoints/step_000000200/state.json").write_text("{}")
+    options = "--checkpoint step_000000150 --set-aside-damaged-logs --discard-later"
+    for set_aside_logs in (False, True):
+        with pytest.raises(DamagedError) as refusal:
+            resume(copied, set_aside_logs=set_aside_logs)
+        assert f"`dqn resume {copied} {options}` goes back" in str(refusal.value)
+    launch.resume(
+        RunDirectory.open(copied), device=CPU, views=[], total_frames=None, checkpoint="step_000000150",
+        discard_later=True, set_aside_logs=True,
+    )  # fmt: skip
+    assert json.loads((copied / "summary.json").read_text())["env_frames"] == 800
 
 
 @pytest.mark.slow
