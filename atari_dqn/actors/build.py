@@ -58,15 +58,15 @@ def build_role(
     )
     network = build_network(spec, envs.info, _CPU).requires_grad_(False)
     actor = build_actor(spec, envs, network, _CPU, "actor", number, incarnation)
-    prioritized = spec.toggles.prioritized
-    selector: ActionSelector = WithQValues(actor) if prioritized else ActionsOnly(actor)
+    has_priorities = sends_priorities(spec)
+    selector: ActionSelector = WithQValues(actor) if has_priorities else ActionsOnly(actor)
     return ActorRole(
         number=number,
         incarnation=incarnation,
         envs=envs,
         actor=actor,
         selector=selector,
-        priorities=FirstPriorities(_sample_kind(spec), envs=envs.num_envs) if prioritized else None,
+        priorities=FirstPriorities(_sample_kind(spec), envs=envs.num_envs) if has_priorities else None,
         state_rows=_state_rows(spec),
         weights=FlatWeights(network),
         published=published,
@@ -76,6 +76,14 @@ def build_role(
         terminal_on_life_loss=spec.env.terminal_on_life_loss,
         count_steps=count_steps,
     )
+
+
+def sends_priorities(spec: Spec) -> bool:
+    """Return whether actors send the first priorities of their steps.
+
+    They compute TD errors of values. The priority of a distribution is its loss, which is on another scale.
+    """
+    return spec.toggles.prioritized and spec.toggles.distribution == "none"
 
 
 def _sample_kind(spec: Spec) -> SampleKind:

@@ -46,7 +46,7 @@ class LocalProcess:
         `silence`: the limit on waits for the process to read, after which it is given up: it may be stopped.
         """
         try:
-            with suppress(OSError):  # it has ended, and its error, if it has sent one, can still be received
+            with suppress(BrokenPipeError, ConnectionResetError):  # its error may still be received
                 send_bytes(self.pipe, order, silence)
         except SilentError as error:
             raise self.died_error(str(error)) from None

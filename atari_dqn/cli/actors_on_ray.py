@@ -102,4 +102,5 @@ def check_fits_on_nodes(
 
     preflight.check_run_fits(spec, device, hardware, existing, actors_here=False)
     plan = make_plan(spec, num_actions=MOST_ACTIONS, device=str(device), hardware=hardware, actors_here=False)
-    check_actors_fit(spec, nodes, LearnerNeed(node=own_node, ram=plan.bytes("ram")))
+    learner = LearnerNeed(node=own_node, ram=plan.bytes("ram"))
+    check_actors_fit(spec, nodes, learner, has_begun=existing is not None)

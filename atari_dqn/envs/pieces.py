@@ -8,11 +8,12 @@ These functions use the socket of the connection instead.
 
 from __future__ import annotations
 
-import os
+import select
 import socket
 import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
 from multiprocessing.connection import Connection
-from selectors import EVENT_READ, EVENT_WRITE, DefaultSelector
 
 from atari_dqn.envs.silence import SilenceLimit
 
@@ -36,7 +37,7 @@ def send_bytes(pipe: Connection, data: bytes, silence: SilenceLimit | None = Non
                 try:
                     left = left[end.send(left, socket.MSG_DONTWAIT) :]
                 except BlockingIOError:
-                    _wait(end, EVENT_WRITE, silence)
+                    _wait(end, select.POLLOUT, silence)
 
 
 def receive_bytes(pipe: Connection, silence: SilenceLimit | None = None) -> bytes:
@@ -56,7 +57,7 @@ def _received(end: socket.socket, length: int, silence: SilenceLimit | None) -> 
         try:
             count = end.recv_into(left, 0, socket.MSG_DONTWAIT)
         except BlockingIOError:
-            _wait(end, EVENT_READ, silence)
+            _wait(end, select.POLLIN, silence)
             continue
         if not count:
             raise EOFError
@@ -64,17 +65,22 @@ def _received(end: socket.socket, length: int, silence: SilenceLimit | None) -> 
     return bytes(data)
 
 
-def _socket_of(pipe: Connection) -> socket.socket:
-    """Return a second descriptor of the socket of a connection, to be closed after use."""
-    return socket.socket(fileno=os.dup(pipe.fileno()))
+@contextmanager
+def _socket_of(pipe: Connection) -> Iterator[socket.socket]:
+    """Use a connection as the socket that it is; no descriptor is opened, and none is closed."""
+    end = socket.socket(fileno=pipe.fileno())
+    try:
+        yield end
+    finally:
+        end.detach()
 
 
 def _wait(end: socket.socket, event: int, silence: SilenceLimit | None) -> None:
     """Wait until a piece can be sent or received; `SilentError` beyond the limit."""
-    with DefaultSelector() as selector:
-        selector.register(end, event)
-        while not selector.select(None if silence is None else silence.wait_seconds):
-            if silence is not None and (reason := silence.exceeded()):
-                raise SilentError(reason)
+    poll = select.poll()
+    poll.register(end, event)
+    while not poll.poll(None if silence is None else 1_000 * silence.wait_seconds):
+        if silence is not None and (reason := silence.exceeded()):
+            raise SilentError(reason)
     if silence is not None:
         silence.reset()

@@ -60,7 +60,7 @@ class Worker:
 
     def send(self, command: Command) -> None:
         """Send a command. If the process has ended, `receive` says so, with the error that it has sent."""
-        with suppress(OSError):
+        with suppress(BrokenPipeError, ConnectionResetError):
             self.pipe.send_bytes(command)
 
     def send_argument(self, argument: object, silence: SilenceLimit) -> None:
@@ -68,7 +68,7 @@ class Worker:
 
         `silence`: the limit on waits for a piece of it to be read, since the worker may be stopped.
         """
-        with self._end_reported(), suppress(OSError):  # as in `send`
+        with self._end_reported(), suppress(BrokenPipeError, ConnectionResetError):  # as in `send`
             send_bytes(self.pipe, pickle.dumps(argument), silence)
 
     def receive(self, silence: SilenceLimit) -> Any:

@@ -13,6 +13,8 @@ from atari_dqn.machine.sizes import replay_is_on_gpu
 if TYPE_CHECKING:
     import torch
 
+    from atari_dqn.machine.hardware import Hardware
+
 BF16_CAPABILITY = (8, 0)
 """CUDA compute capability from which a GPU multiplies bf16."""
 
@@ -109,3 +111,14 @@ def replay_device(choice: str, *, learner: torch.device, needed_bytes: int) -> t
     free = torch.cuda.mem_get_info(learner)[0] + torch.cuda.memory_reserved(learner)
     on_gpu = replay_is_on_gpu(choice, needed_bytes=needed_bytes, free_bytes=free)
     return learner if on_gpu else torch.device("cpu")
+
+
+def planned_replay_device(choice: str, device: str, needed_bytes: int, hardware: Hardware) -> str:
+    """Return the device on which `replay_device` will put the replay: `cpu`, or the learner's GPU.
+
+    It is the GPU if `choice` is `cuda`, or if it is `auto` and `needed_bytes` fit into its free memory.
+    """
+    if device == "cpu":
+        return "cpu"
+    free = hardware.gpus[cuda_index(device)].memory_free_bytes
+    return device if replay_is_on_gpu(choice, needed_bytes=needed_bytes, free_bytes=free) else "cpu"

@@ -1,9 +1,7 @@
-"""The items of a plan for the learner and the replay, and the decision which device stores the replay."""
+"""The items of a plan for the learner and the replay."""
 
 from __future__ import annotations
 
-from atari_dqn.machine.devices import cuda_index
-from atari_dqn.machine.hardware import Hardware
 from atari_dqn.machine.items import Item, Place
 from atari_dqn.machine.key_of_weights import key_of_weights
 from atari_dqn.machine.redo_items import redo_items
@@ -15,7 +13,6 @@ from atari_dqn.machine.sizes import (
     minibatch_bytes,
     network_bytes,
     replay_bytes,
-    replay_is_on_gpu,
     sequences_bytes,
     states_bytes,
     unfolded_bytes,
@@ -94,17 +91,6 @@ def bytes_on_gpu(spec: Spec, num_actions: int) -> int:
         *redo_items(spec, network, "vram"),
     )
     return sum(item.bytes for item in items if item.place == "vram")
-
-
-def replay_device(choice: str, device: str, needed_bytes: int, hardware: Hardware) -> str:
-    """Return the device of the replay: `cpu`, or the learner's GPU.
-
-    It is the GPU if `choice` is `cuda`, or if it is `auto` and `needed_bytes` fit into its free memory.
-    """
-    if device == "cpu":
-        return "cpu"
-    free = hardware.gpus[cuda_index(device)].memory_free_bytes
-    return device if replay_is_on_gpu(choice, needed_bytes=needed_bytes, free_bytes=free) else "cpu"
 
 
 def network_shape(spec: Spec, num_actions: int) -> NetworkShape:

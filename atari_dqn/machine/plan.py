@@ -8,7 +8,7 @@ from atari_dqn.clock import frames_to_steps
 from atari_dqn.errors import UserError
 from atari_dqn.formatting import size
 from atari_dqn.machine.actors import actor_items
-from atari_dqn.machine.devices import cuda_index
+from atari_dqn.machine.devices import cuda_index, planned_replay_device
 from atari_dqn.machine.hardware import Hardware
 from atari_dqn.machine.items import Item, Place
 from atari_dqn.machine.key_of_weights import key_of_weights
@@ -18,7 +18,6 @@ from atari_dqn.machine.learner_items import (
     bytes_on_gpu,
     learner_items,
     network_shape,
-    replay_device,
     replay_items,
     state_items,
     stored_bytes,
@@ -74,7 +73,7 @@ def make_plan(
     """
     learner: Place = "ram" if device == "cpu" else "vram"
     needed = bytes_on_gpu(spec, num_actions)
-    replay_on = replay_device(spec.replay.device, device, needed, hardware)
+    replay_on = planned_replay_device(spec.replay.device, device, needed, hardware)
     replay: Place = "ram" if replay_on == "cpu" else "vram"
     network = network_shape(spec, num_actions)
     weights = network_bytes(network)

@@ -10,6 +10,8 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
+
 from atari_dqn.files.atomic import is_file
 from atari_dqn.files.documents import checked, read_json, with_infinity
 from atari_dqn.run.archive.archive import SCORES
@@ -19,6 +21,13 @@ from atari_dqn.spec.protocol import Protocol
 
 KEY = "protocols"
 """The key of the protocols in provenance.json and in a notice `resumed`."""
+
+
+class _ArchivedScore(Struct):
+    """The keys of an archive's score that say under which protocol it was made."""
+
+    protocol_digest: str
+    protocol: dict[str, Any] | None = None
 
 
 def recorded_protocols(run: RunDirectory, used: Collection[str]) -> dict[str, Protocol]:
@@ -55,10 +64,8 @@ def _of_resumes(events: Path) -> dict[str, Protocol]:
 
 def _of_scores(scores: Path) -> dict[str, Protocol]:
     """Read the protocols of the scores that an archive holds; its event log is not in it."""
-    document = read_json(scores) if is_file(scores) else []
-    records = {
-        score.get("protocol_digest"): score["protocol"]
-        for score in document
-        if isinstance(score, dict) and score.get("protocol") is not None
-    }
+    if not is_file(scores):
+        return {}
+    found = checked(scores, read_json(scores), list[_ArchivedScore])
+    records = {score.protocol_digest: score.protocol for score in found if score.protocol is not None}
     return checked_protocols(scores, records)

@@ -15,6 +15,7 @@ from atari_dqn.spec.games import game_problem
 from atari_dqn.spec.keys import Values
 from atari_dqn.spec.rollout_rules import ROLLOUT_RULES
 from atari_dqn.spec.rule import SPARE_ROWS, Rule
+from atari_dqn.spec.size_rules import SIZE_RULES
 
 _ROUNDING = 1e-9
 """The relative error of 1 / (1 − discount), so that a support as wide as the largest return is valid."""
@@ -270,6 +271,7 @@ RULES = (
     *DATA_EFFICIENT_RULES,
     *ROLLOUT_RULES,
     *ACTOR_RULES,
+    *SIZE_RULES,
 )
 
 

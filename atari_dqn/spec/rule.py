@@ -1,4 +1,4 @@
-"""A rule on a combination of keys."""
+"""A rule on a combination of keys, or on one key of new runs alone."""
 
 from __future__ import annotations
 
@@ -34,4 +34,5 @@ class Rule:
         if self.holds(*found):
             return None
         others = [f"{key} = {show(value)}" for key, value in zip(self.keys[1:], found[1:], strict=True)]
-        return f"found {show(found[0])} with {' and '.join(others)}; {self.remedy}"
+        together = f" with {' and '.join(others)}" if others else ""
+        return f"found {show(found[0])}{together}; {self.remedy}"

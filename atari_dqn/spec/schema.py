@@ -68,9 +68,9 @@ class Env:
     """Number of environments that step together. 1 in Mnih et al. (2015); more changes results."""
     frame_skip: Annotated[int, AtLeast(1)]
     """Emulator frames for which each action is repeated. 4 in Mnih et al. (2015)."""
-    screen_size_pixels: Annotated[int, Within(36, 320)]
+    screen_size_pixels: Annotated[int, AtLeast(36)]
     """Height and width of a preprocessed frame. 84 in Mnih et al. (2015); the convolutions need at least
-    36. The emulator's screen is 210 × 160."""
+    36, and 320 is the most."""
     resize: Literal["area", "bilinear"]
     """Interpolation that scales the 210×160 screen to a square: `area` as Dopamine and Gymnasium, `bilinear`
     as DeepMind's Lua code."""
@@ -179,8 +179,8 @@ class Logging:
     """Agent steps between rows of update_log.csv."""
     replay_period_steps: Annotated[int, AtLeast(1)]
     """Agent steps between rows of replay_log.csv, prediction_log.csv and memory_log.csv."""
-    rolling_episodes: Annotated[int, Within(1, 100_000)]
-    """Number of training episodes in a rolling mean."""
+    rolling_episodes: Annotated[int, AtLeast(1)]
+    """Number of training episodes in a rolling mean, at most 100,000: a checkpoint has each of them."""
 
 
 @dataclass(frozen=True, kw_only=True)

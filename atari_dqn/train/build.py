@@ -9,6 +9,7 @@ from typing import Any, TypeVar, Unpack
 
 import torch
 
+from atari_dqn.actors.build import sends_priorities
 from atari_dqn.actors.limiter import Limiter
 from atari_dqn.actors.local import LocalCarrier
 from atari_dqn.actors.pool import ActorPool
@@ -165,7 +166,7 @@ def _with_actors(
         "weights": FlatWeights(shared["learner"].online),
         "publish_period_updates": given(spec.actors.publish_period_updates),
         "max_lag_updates": given(spec.actors.max_lag_updates),
-        "has_priorities": _has_first_priorities(spec),
+        "has_priorities": sends_priorities(spec),
         "meter": ActorMeter(actors.num_actors, frame_skip=spec.env.frame_skip),
     }
     if spec.actors.mode == "lockstep":
@@ -173,14 +174,6 @@ def _with_actors(
     return FreeRunningTraining(
         **parts, limiter=_limiter(spec), messages_in_flight=given(spec.actors.max_messages_in_flight)
     )
-
-
-def _has_first_priorities(spec: Spec) -> bool:
-    """Return whether the errors that actors send are first priorities.
-
-    They are TD errors of values; the priority of a distribution is its loss, on another scale.
-    """
-    return spec.toggles.prioritized and spec.toggles.distribution == "none"
 
 
 def _limiter(spec: Spec) -> Limiter:

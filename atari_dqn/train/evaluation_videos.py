@@ -107,7 +107,8 @@ class EvaluationVideos:
         """Wait for the videos if the run finished; otherwise its resume renders them."""
         try:
             if kind is None:
-                self.poll()  # a run that is resumed at its end may have recordings from before
+                if not self._stop():
+                    self.poll()  # a run that is resumed at its end may have recordings from before
                 self._wait()
         finally:
             self._active = False
@@ -174,16 +175,20 @@ class EvaluationVideos:
 
     def _wait(self) -> None:
         """Wait for the pending videos, and report those that are not rendered in time."""
-        if self._process is None:
+        if not self._active or not self._can_render:
             return
+        if self._process is not None and not self._stop():
+            self._wait_for_process()
+        for path in self._pending():
+            self._notify("video", f"not rendered in time: {_name(path)}; {_remedy(path)}")
+
+    def _wait_for_process(self) -> None:
         names = ", ".join(_name(path) for path in self._pending())
         self._notify("video", f"waiting up to {FINAL_WAIT_SECONDS:.0f} seconds for {names}")
         deadline = monotonic() + FINAL_WAIT_SECONDS
         while self._process is not None and monotonic() < deadline and not self._stop():
             if self._process.ended(_WAIT_SECONDS):
                 self.poll()
-        for path in self._pending():
-            self._notify("video", f"not rendered in time: {_name(path)}; {_remedy(path)}")
 
     def _pending(self) -> list[Path]:
         recordings = sorted(path for path in self._run.videos.glob("step_*.json") if _is_of_run(path))

@@ -110,8 +110,8 @@ def resume(
 
     `total_frames`: the raised budget. `threads`: torch's threads from here on, which later resumes keep.
     Nothing is changed before all files were checked; with `set_aside_logs` damaged logs are replaced by new
-    ones. Raise `UserError` for a finished run without a larger budget or a run that another
-    process is running, and `DamagedError` with the damaged file and a remedy.
+    ones. Raise `UserError` for a budget that `ResumePoint.budget` refuses or a run that another process is
+    running, and `DamagedError` with the damaged file and a remedy.
     """
     with run.locked():
         restore_replaced(run.checkpoints)
@@ -121,13 +121,13 @@ def resume(
         store = _store(run, resolved.spec)
         if checkpoint is not None and not discard_later:
             refuse_to_discard(store, point)
-        with reopened(point, device, threads=threads, make_actors=make_actors) as training:
+        with (
+            reopened(point, device, threads=threads, make_actors=make_actors) as training,
+            SignalGuard() as guard,  # from the first change of the run until its sinks are closed
+        ):
             repairs = _go_back(store, point)
             point, moved = set_aside(point)
-            with (
-                SignalGuard() as guard,  # until the sinks are closed
-                closing(RunSinks(run, views, open_sinks(sink_options, resolved, run))) as sinks,
-            ):
+            with closing(RunSinks(run, views, open_sinks(sink_options, resolved, run))) as sinks:
                 session = make_session(training, resolved.spec, run, sinks, store)
                 restore(session, point, device)
                 _report_damage(session, repairs, moved)

@@ -145,8 +145,14 @@ class Evaluations:
     def load_state_dict(self, state: StateDict) -> None:
         """Restore the scores from a checkpoint."""
         self.scores = [(step, EvaluationScore.of_state(values)) for step, values in state["scores"]]
-        self.ale_versions = dict(state.get("ale_versions", []))
+        began_with = self._ale_version_at_start()  # of scores in checkpoints of earlier versions
+        self.ale_versions = {step: began_with for step, _ in self.scores}
+        self.ale_versions |= dict(state.get("ale_versions", []))
         self.score_protocol = state["score_protocol"]
+
+    def _ale_version_at_start(self) -> str:
+        protocols = self._run.read_provenance().get("protocols", {}).values()
+        return next((str(protocol["ale_version"]) for protocol in protocols), "")
 
     @contextmanager
     def _progress(self, kind: str, key: EvaluationKey) -> Iterator[EvaluationProgress]:

@@ -34,10 +34,14 @@ def test_first_priorities_are_the_errors_of_the_loss(agent: str, life: str) -> N
 def test_first_priorities_of_distributions_are_the_largest_so_far(distribution: str) -> None:
     overrides = (*AGENTS["apex"], *ERRORS, "toggles.dueling=false", f"toggles.distribution={distribution}")
     with begun(lockstep(2, *overrides, "replay.capacity_steps=240")) as training:
-        play(training, 9)
-        found = training.replay.sampler.priorities().float()
-    assert len(found) >= 15
-    assert torch.equal(found, torch.ones_like(found))
+        play(training, 4)
+        sampler = training.replay.sampler
+        before = sampler.valid_indices()
+        sampler.update_priorities(before[:1], torch.tensor([7.0]))
+        play(training, 4)
+        added = sampler.tree.get(sampler.valid_indices())[~torch.isin(sampler.valid_indices(), before)]
+    assert len(added) >= 5
+    assert added.tolist() == pytest.approx([7.0] * len(added))
 
 
 def test_uniform_replay_computes_no_priorities() -> None:

@@ -31,9 +31,9 @@ def large_states(*, envs: range) -> LargeStates:
 @pytest.fixture
 def pool(monkeypatch: pytest.MonkeyPatch) -> Iterator[WorkerPool]:
     """A pool of one worker, which waits for commands."""
-    monkeypatch.setattr("atari_dqn.envs.pool._WAIT_SECONDS", 0.05)
     size = CATCH.screen_size_pixels
     with WorkerPool(large_states, num_envs=1, workers=1, frame_shape=(size, size)) as pool:
+        monkeypatch.setattr("atari_dqn.envs.pool._WAIT_SECONDS", 0.05)  # not of its start
         yield pool
 
 

@@ -12,8 +12,9 @@ from atari_dqn.assembly.parts import build_network
 from atari_dqn.assembly.replay_parts import build_replay
 from atari_dqn.errors import UserError
 from atari_dqn.evaluation.traces import BestReturn, Tracer
+from atari_dqn.machine.devices import planned_replay_device
 from atari_dqn.machine.hardware import Gpu, Hardware
-from atari_dqn.machine.learner_items import network_shape, replay_device, stored_bytes
+from atari_dqn.machine.learner_items import network_shape, stored_bytes
 from atari_dqn.machine.plan import check_fits, make_plan
 from atari_dqn.machine.plan_text import plan_text
 from atari_dqn.machine.sizes import CUDA_CONTEXT_BYTES, network_bytes, network_parameters, replay_bytes
@@ -289,7 +290,7 @@ def test_checkpoints_that_are_too_large_by_their_weights_name_the_key_of_the_net
 def test_replay_is_on_the_chosen_device_or_where_it_fits(
     laptop: Hardware, gpu: Gpu, choice: str, device: str, needed: int, place: str
 ) -> None:
-    assert replay_device(choice, device, needed, replace(laptop, gpus=(gpu,))) == place
+    assert planned_replay_device(choice, device, needed, replace(laptop, gpus=(gpu,))) == place
 
 
 def test_replay_is_in_ram_if_the_learner_does_not_fit_next_to_it(

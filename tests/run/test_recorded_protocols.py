@@ -12,7 +12,11 @@ from tiny import CPU, FEW_STEPS, run_once
 from atari_dqn.compare.load import load_runs
 from atari_dqn.errors import DamagedError
 from atari_dqn.evaluation.frozen_agent import load_frozen
+from atari_dqn.run.archive.archive import SCORES
+from atari_dqn.run.checkpoint.manifest import read_manifest, replace_bookkeeping
+from atari_dqn.run.checkpoint.reconcile import checkpoint_directories
 from atari_dqn.run.directory import RunDirectory
+from atari_dqn.run.recorded_protocols import _of_scores
 from atari_dqn.run.recorded_scores import scores_of
 from atari_dqn.run.scores import score_protocol
 from atari_dqn.spec.protocol import Protocol
@@ -62,6 +66,27 @@ def test_the_summary_has_the_protocol_of_the_version_under_which_the_best_score_
         assert protocol is not None
         expected = replace(protocol, checkpoint=checkpoint).digest()  # type: ignore[arg-type]
         assert summary[name]["protocol_digest"] == expected
+
+
+def test_scores_of_a_checkpoint_of_an_earlier_version_have_the_emulator_of_the_runs_start(tmp_path: Path):
+    path = tmp_path / "run"
+    shutil.copytree(run_once(tmp_path, *FEW_STEPS), path, symlinks=True)
+    for checkpoint in checkpoint_directories(path / "checkpoints"):
+        bookkeeping = read_manifest(checkpoint)["bookkeeping"]
+        del bookkeeping["ale_versions"]
+        replace_bookkeeping(checkpoint, bookkeeping)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(training_evaluations, "score_protocol", with_other_emulator)
+        launch.resume(RunDirectory.open(path), device=CPU, views=[], total_frames=160)
+    saved = read_manifest(path / "checkpoints/latest")["bookkeeping"]
+    assert saved["ale_versions"] == [[20, ""], [40, OTHER]]
+
+
+@pytest.mark.parametrize("document", [5, [{"protocol_digest": [], "protocol": {}}], [{"protocol": 1}]])
+def test_scores_of_an_import_that_are_none_are_damaged(tmp_path: Path, document: object):
+    (tmp_path / SCORES).write_text(json.dumps(document))
+    with pytest.raises(DamagedError, match=SCORES):
+        _of_scores(tmp_path / SCORES)
 
 
 def resumed_notice(path: Path) -> dict[str, object]:

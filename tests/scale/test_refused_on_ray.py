@@ -62,5 +62,7 @@ def test_a_resume_without_room_for_actors_and_learner_is_refused(tmp_path: Path)
     path = tmp_path / "run"
     origin = launch.Origin(command_line=["dqn", "train"], hardware=find_hardware(tmp_path))
     launch.start(tiny(*LOCKSTEP), path, device=CPU, views=[], origin=origin, make_actors=InlineActors)
-    with pytest.raises(UserError, match=r"has room for 1 \(here 1\)"):
+    with pytest.raises(
+        UserError, match=r"has room for 1 \(here 1\).*free memory on these: a run that has begun"
+    ):
         resume(path, frames="1M", on="ray")

@@ -1,3 +1,4 @@
+import re
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from atari_dqn.spec.constraints import AUTO
 from atari_dqn.spec.digest import spec_digest
 from atari_dqn.spec.errors import SpecError
 from atari_dqn.spec.history import ADDED
-from atari_dqn.spec.keys import KEYS
+from atari_dqn.spec.keys import KEYS, flatten
 from atari_dqn.spec.loader import load_resolved, load_spec
 from atari_dqn.spec.recorded import spec_values
 from atari_dqn.spec.render import resolved_toml
@@ -169,6 +170,16 @@ def test_graphs_that_a_run_recorded_without_effect_are_read_as_off(tmp_path: Pat
     found = load_resolved(path)
     assert found.spec == earlier.spec
     assert found.spec.system.cuda_graphs is False
+
+
+@pytest.mark.parametrize(("key", "value"), [("rolling_episodes", 1_000_000), ("screen_size_pixels", 336)])
+def test_limit_of_a_size_holds_for_new_specs_alone(tmp_path: Path, key: str, value: int) -> None:
+    earlier = resolved_toml(load_spec(RUNS / "catch_smoke.toml", RESOLVED))
+    path = tmp_path / "spec.toml"
+    path.write_text(re.sub(rf"^{key} = .*$", f"{key} = {value}", earlier, flags=re.MULTILINE))
+    assert flatten(load_resolved(path).spec)[f"{'logging' if key[0] == 'r' else 'env'}.{key}"] == value
+    with pytest.raises(SpecError, match=rf"{key}: found {value}; expected at most"):
+        load_spec(path)
 
 
 def test_added_keys_are_keys_of_the_schema() -> None:

@@ -30,8 +30,8 @@ _MOST_INT = 2**128
 _MOST_CHARACTERS = 256
 _LISTS = {"reporter.recent": [0.0, 0]}
 """Lists that are empty in a new training, each with an example of its later items."""
-_MOST_LISTS_BYTES, _MOST_LEAF_BYTES, _MOST_SEGMENT_BYTES = 2**22, 512, 1024
-"""The first is 41 bytes for each episode of the longest rolling mean (`logging.rolling_episodes`)."""
+_MOST_LISTS_BYTES, _MOST_LEAF_BYTES, _MOST_SEGMENT_BYTES = 2**25, 512, 1024
+"""The first is ten times what the episodes of the longest rolling mean take (`logging.rolling_episodes`)."""
 
 
 @dataclass(frozen=True)

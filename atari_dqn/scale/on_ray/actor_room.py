@@ -81,17 +81,27 @@ def store_bytes(spec: Spec) -> int:
     return 2 * messages_item(spec).bytes + _VERSIONS_KEPT * weights
 
 
-def check_actors_fit(spec: Spec, nodes: Iterable[NodeCapacity], learner: LearnerNeed) -> None:
-    """Raise a `UserError` if the nodes of a cluster have too little room for the actors and the learner."""
+def check_actors_fit(
+    spec: Spec, nodes: Iterable[NodeCapacity], learner: LearnerNeed, *, has_begun: bool = False
+) -> None:
+    """Raise a `UserError` if the nodes of a cluster have too little room for the actors and the learner.
+
+    `has_begun`: whether the run has begun, and therefore keeps its spec.
+    """
     need, processes = actor_need(spec), given(spec.actors.processes)
     rooms = {node.name: _actors_on(node, need, learner) for node in nodes}
     if sum(rooms.values()) < processes:
         found = ", ".join(f"{name} {count}" for name, count in rooms.items())
+        remedy = (
+            "add nodes, lower the first or replay.capacity_steps, or raise the last to let more share cores"
+        )
+        if has_begun:
+            remedy = "add nodes, or free memory on these: a run that has begun keeps its spec"
         raise UserError(
             f"actors.processes is {processes}, and the cluster has room for {sum(rooms.values())} "
             f"({found}): an actor needs {size(need.ram)} of RAM, the learner {size(learner.ram)} of this "
-            f"machine's, and a core is for {plural(need.per_core, 'actor')} (system.actors_per_core); add "
-            "nodes, lower the first or replay.capacity_steps, or raise the last to let more share cores"
+            f"machine's, and a core is for {plural(need.per_core, 'actor')} (system.actors_per_core); "
+            f"{remedy}"
         )
 
 
