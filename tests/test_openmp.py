@@ -65,7 +65,7 @@ sys.argv = ["dqn", *sys.argv[1:]]
         "import atari_dqn.record.__main__, torch",
         f"import runpy; sys.argv[1:] = ['bench', {str(SPEC)!r}]; "
         "runpy.run_module('atari_dqn', run_name='__main__', alter_sys=True)",
-        "import runpy; sys.argv[1:] = ['cpu', '1']; "
+        "import runpy; sys.argv[1:] = ['cpu', '1', str(os.getppid())]; "
         "runpy.run_module('atari_dqn.train.estimate', run_name='__main__', alter_sys=True)",
         "import atari_dqn.evaluation.frozen_agent",
         "import atari_dqn.verify.repetition",

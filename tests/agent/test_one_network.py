@@ -41,7 +41,7 @@ def test_network_that_is_its_own_target_learns_as_one_copied_after_every_update(
     overrides: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = made(*overrides)
-    monkeypatch.setattr(assembly, "_is_one_network", lambda spec: False)
+    monkeypatch.setattr(assembly, "is_own_target", lambda spec: False)
     two = made(*overrides)
     assert one.target is one.online
     assert two.target is not two.online
