@@ -54,8 +54,15 @@ def test_score_on_frames_resized_otherwise_has_no_verdict() -> None:
     assert cell_of(run_of(resize="bilinear"), 1, FIGURE) == "3.0‡"
 
 
-def test_score_that_is_another_average_than_the_published_one_has_no_verdict() -> None:
-    assert cell_of(run_of(10_000_000), 10, FIGURE) == "3.0"
+@pytest.mark.parametrize(("last_frames", "cell"), [(11_000_000, "3.0"), (12_000_000, "3.0, on track")])
+def test_score_at_ten_million_frames_has_a_verdict_once_the_averaged_frames_are_over(
+    last_frames: int, cell: str
+) -> None:
+    evaluations = pl.DataFrame(
+        {"env_frames": [10_000_000, last_frames], "mean_return": [3.0, 3.0], "frame_caps": [0, 0]}
+    )
+    run = TrackARun(made={"resize": "area"}, games=pl.DataFrame(), evaluations=evaluations)
+    assert cell_of(run, 10, FIGURE) == cell
 
 
 def test_run_that_has_not_come_so_far_has_no_score() -> None:

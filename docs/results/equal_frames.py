@@ -18,7 +18,7 @@ def evaluations_at(evaluations: pl.DataFrame, millions: int) -> pl.DataFrame:
 
     Below `AVERAGED_FROM_FRAMES` that is the evaluation at these frames. From there on it is every evaluation
     within `AVERAGED_WITHIN_FRAMES`: for a run that ends at 10M those from 8M to 10M, whereas nnabla-rl's
-    figure averages those from 8M to 12M. `dqn compare` gives no verdict for such a run.
+    figure averages those from 8M to 12M.
     """
     frames = 1_000_000 * millions
     distance = (pl.col("env_frames") - frames).abs()
@@ -26,6 +26,16 @@ def evaluations_at(evaluations: pl.DataFrame, millions: int) -> pl.DataFrame:
     if frames >= AVERAGED_FROM_FRAMES and len(at_frames):
         return evaluations.filter(distance <= AVERAGED_WITHIN_FRAMES)
     return at_frames
+
+
+def has_span(evaluations: pl.DataFrame, millions: int) -> bool:
+    """Whether a run has come to the end of the frames of which nnabla-rl's figure is the mean.
+
+    `dqn compare` gives no verdict for a run that has not.
+    """
+    frames = 1_000_000 * millions
+    end = frames + AVERAGED_WITHIN_FRAMES if frames >= AVERAGED_FROM_FRAMES else frames
+    return bool((evaluations["env_frames"] >= end).any())
 
 
 def bracketed(figure: Figure | None) -> str:

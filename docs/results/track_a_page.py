@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
-from equal_frames import AVERAGED_FROM_FRAMES, bracketed, evaluations_at
+from equal_frames import bracketed, evaluations_at, has_span
 from keep_pqn import Run, number
 from track_a_text import COMMANDS, TEXT
 
@@ -163,8 +163,8 @@ def score_at(evaluations: pl.DataFrame, millions: int) -> Score | None:
 def cell_of(run: TrackARun, millions: int, figure: Figure | None) -> str:
     """Format a run's score at so many frames, with its verdict if there is one.
 
-    There is one if no game was cut, frames are resized as the published ones, and the published score is of
-    one evaluation, as below 10M frames.
+    There is one if no game was cut, frames are resized as the published ones, and the score is a mean over
+    the same frames.
     """
     score = score_at(run.evaluations, millions)
     if score is None:
@@ -173,7 +173,7 @@ def cell_of(run: TrackARun, millions: int, figure: Figure | None) -> str:
         return number(score.mean) + MARK
     if run.made["resize"] != PUBLISHED_RESIZE:
         return number(score.mean) + OTHER_RESIZE_MARK
-    if figure is None or 1_000_000 * millions >= AVERAGED_FROM_FRAMES:
+    if figure is None or not has_span(run.evaluations, millions):
         return number(score.mean)
     return f"{number(score.mean)}, {verdict_of(score.mean, figure)}"
 
