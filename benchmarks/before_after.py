@@ -178,6 +178,8 @@ def main() -> None:
     for result in results:
         document = {"circumstances": circumstances(), "earlier": commit, chosen.what: result}
         chosen.out.write_text(json.dumps(document, indent=1) + "\n")
+    if chosen.what == "bits":
+        sys.exit(not all(each["equal"] for each in result.values()))
 
 
 if __name__ == "__main__":

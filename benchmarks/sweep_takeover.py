@@ -112,6 +112,7 @@ def main() -> None:
         "rounds": rounds,
     }
     arguments.out.write_text(json.dumps({**found, **circumstances()}, indent=2) + "\n")
+    sys.exit(not all(each["is_exact"] for each in rounds))
 
 
 if __name__ == "__main__":

@@ -61,7 +61,10 @@ FolderOption = Annotated[
     Path | None, typer.Option(metavar="FOLDER", help="Folder of the runs. Default: outputs/NAME.")
 ]
 PlanOption = Annotated[
-    bool, typer.Option("--plan", help="Print time, memory and disk of every run; start nothing.")
+    bool,
+    typer.Option(
+        "--plan", help="Print memory and disk of every run, with --measure time too; start nothing."
+    ),
 ]
 MeasureOption = Annotated[
     bool, typer.Option("--measure", help="With --plan: measure the speed of each method.")

@@ -31,7 +31,7 @@ from atari_dqn.scale.training_process import last_error, output_length, training
 
 MOST_CRASHES = 5
 """A run that crashes so often in a row without a new checkpoint is not tried again."""
-_FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 1.0, 60.0
+_FIRST_PAUSE_SECONDS = 1.0
 _POLL_SECONDS = 0.2
 _MOST_REASON_CHARACTERS = 1_000
 
@@ -153,7 +153,7 @@ class Runner:
 
     def _pause(self, held: HeldLease, crashes: int) -> bool:
         """Wait before the next attempt, longer after each crash; return False if the lease is lost."""
-        seconds = min(_LONGEST_PAUSE_SECONDS, _FIRST_PAUSE_SECONDS * 2 ** (crashes - 1))
+        seconds = _FIRST_PAUSE_SECONDS * 2 ** (crashes - 1)
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0 and not self.stop.wait(min(left, self.period_seconds)):
             if not held.beat():
