@@ -81,9 +81,11 @@ def build_role(
 def sends_priorities(spec: Spec) -> bool:
     """Return whether actors send the first priorities of their steps.
 
-    They compute TD errors of values. The priority of a distribution is its loss, which is on another scale.
+    They compute TD errors of values. The priority of a distribution is its loss, which is on another scale,
+    and Munchausen's TD error contains a bonus that may be larger than all the rest.
     """
-    return spec.toggles.prioritized and spec.toggles.distribution == "none"
+    toggles = spec.toggles
+    return toggles.prioritized and toggles.distribution == "none" and not toggles.munchausen
 
 
 def _sample_kind(spec: Spec) -> SampleKind:

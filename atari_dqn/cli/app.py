@@ -153,6 +153,8 @@ def _report_system_error(error: OSError) -> int:
 
 def _print_error(text: str) -> None:
     """Print a message on the standard error, made printable; ignore a stream that is closed or full."""
+    if sys.stderr is None:  # closed: `print` would use the standard output, which may be a document
+        return
     with suppress(OSError):
         columns = terminal_columns(sys.stderr)
         shown = "\n".join(lines_at_words(text, columns)) if columns else printable_lines(text)

@@ -249,8 +249,9 @@ def check_spec(path: Path, overrides: Sequence[str] | None) -> None:
 
 def check_outputs(paths: Sequence[Path]) -> None:
     """Raise a `UserError` for an output file that exists, is named twice, or has no folder."""
+    files = [os.path.realpath(path) for path in paths]
     for index, path in enumerate(paths):
-        if path in paths[:index]:
+        if files[index] in files[:index]:
             raise UserError(f"{path} is named twice; name another file for each output")
         if os.path.lexists(path):
             raise UserError(f"{path} exists and is never overwritten; remove it, or give another name")

@@ -111,10 +111,16 @@ def play(
     spec = with_protocol(agent.spec if agent else given(spec_of_game), named.value)
     with QuitSignals(place.keys) as signals:
         finished = _play(place, agent, spec, who, episodes=num_episodes, speed=factor)
+        problems = []
         for name, games in finished.items():
             typer.echo(_text(name, games))  # first: the score must not be lost if it cannot be saved
-            if games and save:
-                typer.echo(f"  kept in  {_save(name, games, agent, spec, named, factor)}")
+            try:
+                if games and save:
+                    typer.echo(f"  kept in  {_save(name, games, agent, spec, named, factor)}")
+            except UserError as error:  # raised when the other player's games are saved
+                problems.append(error)
+        if problems:
+            raise problems[0]
     if signals.received is not None:
         raise InterruptedRunError(signals.received)
 
@@ -248,7 +254,9 @@ def _save(
     from atari_dqn.play.person_score import save_person
 
     if agent is not None and name == PlayerName.AGENT:
-        prepare_folder(agent.run.evaluations)
+        prepare_folder(
+            agent.run.evaluations, remedy="make it writable; then `dqn eval` plays the same games again"
+        )
         score = checkpoint_score(spec, protocol.value, games, checkpoint=agent.choice, info=agent.info)
         return save_score(agent, score).path
     folder = Path("plays") if agent is None else agent.run.path / "plays"

@@ -30,9 +30,9 @@ def test_first_priorities_are_the_errors_of_the_loss(agent: str, life: str) -> N
         torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-4)
 
 
-@pytest.mark.parametrize("distribution", ["c51", "qr_dqn"])
-def test_first_priorities_of_distributions_are_the_largest_so_far(distribution: str) -> None:
-    overrides = (*AGENTS["apex"], *ERRORS, "toggles.dueling=false", f"toggles.distribution={distribution}")
+@pytest.mark.parametrize("toggle", ["distribution=c51", "distribution=qr_dqn", "munchausen=true"])
+def test_first_priorities_on_another_scale_than_values_are_the_largest_so_far(toggle: str) -> None:
+    overrides = (*AGENTS["apex"], *ERRORS, "toggles.dueling=false", f"toggles.{toggle}")
     with begun(lockstep(2, *overrides, "replay.capacity_steps=240")) as training:
         play(training, 4)
         sampler = training.replay.sampler

@@ -110,6 +110,13 @@ def test_closed_standard_output_is_no_error() -> None:
 
 
 @pytest.mark.slow
+def test_error_with_a_closed_standard_error_is_not_printed_on_the_standard_output() -> None:
+    command = " ".join([*map(shlex.quote, PROGRAM), "spec", "check", "absent", "2>&-"])
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, env=os.environ | ENVIRONMENT)
+    assert (done.returncode, done.stdout) == (2, "")
+
+
+@pytest.mark.slow
 def test_folder_that_has_been_removed_is_said(tmp_path: Path) -> None:
     folder = tmp_path / "gone"
     folder.mkdir()

@@ -185,6 +185,11 @@ REFUSED = {
     "a hub folder that is there": (["export", "my run", "--hub", "my run"], 2, "never overwritten"),
     "a page that is there": (["export", "my run", "--web", "my run"], 2, "never overwritten"),
     "one file for both": (["export", "my run", "--onnx", "x.onnx", "--hub", "x.onnx"], 2, "named twice"),
+    "one file under two names": (
+        ["export", "my run", "--onnx", "x.onnx", "--hub", "my run/../x.onnx"],
+        2,
+        "named twice",
+    ),
     "no archive": (["import", "absent.dqn"], 2, "not found"),
     "a file of another kind": (["import", "notes.txt"], 2, "is not an archive"),
     "a run to import": (["import", "my run"], 2, "is not an archive"),

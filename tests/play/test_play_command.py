@@ -4,6 +4,7 @@ import json
 import os
 import pty
 import select
+import shutil
 import subprocess
 import time
 from pathlib import Path
@@ -77,6 +78,16 @@ def test_games_in_a_window_are_scored_as_in_a_terminal(trained: Path, tmp_path: 
     )
     assert (window.returncode, window.stderr) == (0, "")
     assert window.stdout.strip() == shown.splitlines()[-1].rpartition("\x1b[?1049l")[2].strip()
+
+
+@pytest.mark.slow
+def test_a_persons_game_is_kept_if_the_agents_cannot_be(trained: Path, tmp_path: Path) -> None:
+    run = Path(shutil.copytree(trained, tmp_path / "run", symlinks=True, ignore=lambda *_: ["evaluations"]))
+    (run / "evaluations").write_text("no folder")
+    status, shown = in_terminal("play", str(run), "--player", "both", "--speed", "100", cwd=tmp_path)
+    assert status == 2, shown
+    assert "then `dqn eval` plays the same games again" in " ".join(shown.split())
+    assert len([*(run / "plays").glob("*.json")]) == 1
 
 
 @pytest.mark.slow
