@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from enum import StrEnum
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -111,16 +113,7 @@ def play(
     spec = with_protocol(agent.spec if agent else given(spec_of_game), named.value)
     with QuitSignals(place.keys) as signals:
         finished = _play(place, agent, spec, who, episodes=num_episodes, speed=factor)
-        problems = []
-        for name, games in finished.items():
-            typer.echo(_text(name, games))  # first: the score must not be lost if it cannot be saved
-            try:
-                if games and save:
-                    typer.echo(f"  kept in  {_save(name, games, agent, spec, named, factor)}")
-            except UserError as error:  # raised when the other player's games are saved
-                problems.append(error)
-        if problems:
-            raise problems[0]
+        _report(finished, partial(_save, agent, spec, named, factor) if save else None)
     if signals.received is not None:
         raise InterruptedRunError(signals.received)
 
@@ -232,6 +225,23 @@ def _seats(agent: FrozenAgent | None, spec: Spec, who: PlayerName, keys: Keys, e
     return seats
 
 
+def _report(
+    finished: dict[str, list[EvaluationEpisode]],
+    save: Callable[[str, list[EvaluationEpisode]], Path] | None,
+) -> None:
+    """Print each player's score, and save it; raise a `UserError` of one at the end, after the other's."""
+    problems = []
+    for name, games in finished.items():
+        typer.echo(_text(name, games))  # first: the score must not be lost if it cannot be saved
+        try:
+            if games and save is not None:
+                typer.echo(f"  kept in  {save(name, games)}")
+        except UserError as error:
+            problems.append(error)
+    if problems:
+        raise problems[0]
+
+
 def _text(name: str, games: list[EvaluationEpisode]) -> str:
     """Format the score of a player."""
     from atari_dqn.run.scores import EvaluationScore
@@ -240,12 +250,12 @@ def _text(name: str, games: list[EvaluationEpisode]) -> str:
 
 
 def _save(
-    name: str,
-    games: list[EvaluationEpisode],
     agent: FrozenAgent | None,
     spec: Spec,
     protocol: RecordingProtocol,
     speed: float,
+    name: str,
+    games: list[EvaluationEpisode],
 ) -> Path:
     """Save the score of a player: an agent's as `dqn eval` does, since the games are the same."""
     from atari_dqn.envs.games import game_info

@@ -1,6 +1,7 @@
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -18,7 +19,7 @@ from atari_dqn.fast.torsos import ConvolutionStack
 from atari_dqn.spec.constraints import given
 from atari_dqn.spec.contradictions import contradictions
 from atari_dqn.spec.keys import flatten
-from atari_dqn.train.rate import measure_rate, small
+from atari_dqn.train.rate import measure_rate, small, timed
 
 
 @pytest.fixture(scope="module")
@@ -83,6 +84,22 @@ def test_text_has_no_share_of_emulation_that_is_not_measured(result: Bench, with
 def test_share_of_emulation_that_is_not_measured_is_null_in_json(with_actors: Bench) -> None:
     data = json.loads(json.dumps(bench_data(with_actors)))
     assert (data["emulation_share_of_ceiling"], data["rate"]["emulators_busy_share"]) == (None, None)
+
+
+def test_emulators_of_a_rate_are_busy_for_the_mean_of_their_times() -> None:
+    envs = SimpleNamespace(busy_seconds=10.0, num_processes=2)
+    clock = SimpleNamespace(env_frames=400, updates=25)
+
+    def iterations() -> Iterator[None]:
+        envs.busy_seconds, clock.updates = 16.0, 26
+        yield
+
+    training = SimpleNamespace(
+        envs=envs, clock=clock, iterations=iterations, rows=lambda _: (),
+        stopwatch=SimpleNamespace(lap=lambda: (8.0, {})),
+        replay=SimpleNamespace(sampler=SimpleNamespace(batch_size=8)),
+    )  # fmt: skip
+    assert timed(training, seconds=0.0).emulators_busy_share == 0.375  # 6 of 2 × 8 seconds
 
 
 @pytest.mark.slow

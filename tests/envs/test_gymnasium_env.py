@@ -74,6 +74,22 @@ def test_stack_moves_by_one_frame(vector):
     assert np.array_equal(after[:, :-1], before[:, 1:])
 
 
+@pytest.mark.parametrize(("max_episode_frames", "ending"), [(24, "truncated"), (200, "terminated")])
+def test_results_of_a_step_stay_when_the_next_one_is_taken(max_episode_frames, ending):
+    rules = replace(CATCH, max_episode_frames=max_episode_frames)
+    env = GymnasiumVectorEnv(builder(2, rules), stack_frames=4)
+    env.reset(seed=1)
+    names = ("observation", "reward", "terminated", "truncated")
+    results, at_once = [], []
+    for _ in range(20):
+        *arrays, info = env.step(np.zeros(2, int))
+        results.append(dict(zip(names, arrays, strict=True)) | info)
+        at_once.append({name: array.tolist() for name, array in results[-1].items()})
+    env.close()
+    assert any(any(result[ending]) for result in at_once)
+    assert [{name: array.tolist() for name, array in result.items()} for result in results] == at_once
+
+
 def test_reset_with_a_seed_is_repeatable(vector):
     runs = []
     for seed in (5, 5, 6):

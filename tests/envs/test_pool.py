@@ -93,7 +93,9 @@ def test_worker_that_does_not_answer_is_reported(pool, monkeypatch):
     monkeypatch.setattr("atari_dqn.envs.pool._WAIT_SECONDS", 0.1)
     os.kill(workers_of(pool)[1].pid, signal.SIGSTOP)
     pool.send(np.zeros(5, np.int64))
-    with pytest.raises(WorkerDiedError, match=r"worker 1 \(environments 2 to 4\) has not answered"):
+    # 3 waits, and one for each of 3 environments, are 0.6 seconds; without these it would be 0.3, "0 seconds"
+    expected = r"worker 1 \(environments 2 to 4\) has not answered for 1 seconds"
+    with pytest.raises(WorkerDiedError, match=expected):
         pool.recv()
 
 
@@ -209,6 +211,14 @@ def test_workers_ignore_signals_to_the_process_group(lasting_pool, number):
     for worker in workers_of(lasting_pool):
         os.kill(worker.pid, number)
     assert len(play(lasting_pool, random_actions(lasting_pool, 10))) == 10
+
+
+def test_time_that_workers_are_busy_adds_up(lasting_pool):
+    busy_seconds = [lasting_pool.busy_seconds]
+    for _ in range(30):
+        play(lasting_pool, np.zeros((1, 5), np.int64))
+        busy_seconds.append(lasting_pool.busy_seconds)
+    assert busy_seconds == sorted(busy_seconds)
 
 
 @pytest.mark.fault("M07")

@@ -135,3 +135,13 @@ def test_one_that_ends_again_and_again_ends_the_run(monkeypatch: pytest.MonkeyPa
     now[0] = 1000.0
     with pytest.raises(ActorDiedError, match="for 30 seconds; it has ended 5 times in one evaluation"):
         made.games(0.0)
+
+
+def test_ends_in_earlier_evaluations_do_not_count(monkeypatch: pytest.MonkeyPatch, ends: Ends) -> None:
+    now = [0.0]
+    monkeypatch.setattr(evaluator_module, "start_process", lambda *_: SilentProcess())
+    made = Evaluator(SPEC, INFO, episodes=EPISODES, on_end=ends, now=lambda: now[0])
+    for version in range(MOST_ENDS):
+        now[0] += 60.0
+        made.order(version, weights()[1])
+    assert len(ends.reasons) == MOST_ENDS

@@ -208,6 +208,13 @@ def test_score_of_other_games_is_saved_next_to_the_first(mine: Path) -> None:
     assert (second.kept_before, second.path.name) == (False, f"{first.path.stem}_2.json")
 
 
+def test_score_of_the_same_games_by_other_weights_is_saved_next_to_the_first(mine: Path) -> None:
+    agent = load_frozen(mine, CPU)
+    result = evaluate_checkpoint(agent, episodes=2)
+    first, second = save_score(other_weights(mine), result), save_score(agent, result)
+    assert (second.kept_before, second.path.name) == (False, f"{first.path.stem}_2.json")
+
+
 @pytest.mark.parametrize("text", ["{", "[]", "{}"])
 def test_score_is_saved_next_to_a_file_that_is_none(mine: Path, text: str) -> None:
     agent = load_frozen(mine, CPU)

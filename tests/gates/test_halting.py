@@ -7,11 +7,12 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
-from tiny import CPU, TINY_CATCH, begun, run, ticks_of, tiny_spec
+from tiny import CPU, FEW_STEPS, TINY_CATCH, begun, run, ticks_of, tiny_spec
 
 from atari_dqn.cli.app import main
 from atari_dqn.errors import HaltedError, InterruptedRunError
@@ -21,7 +22,7 @@ from atari_dqn.run.checkpoint.state_tree import tree_digest
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.scores import EvaluationScore
 from atari_dqn.telemetry.events import Event, Row
-from atari_dqn.train import launch
+from atari_dqn.train import health, launch
 from atari_dqn.train.build import assemble
 from atari_dqn.train.health import dead_unit_share
 from atari_dqn.train.training import Training
@@ -206,6 +207,15 @@ def test_update_between_looks_is_looked_at_before_a_checkpoint(tmp_path: Path, s
     assert not (tmp_path / "run/checkpoints").joinpath("latest").exists()
 
 
+def test_update_between_looks_is_looked_at_before_a_light_evaluation(tmp_path: Path, spoiled) -> None:
+    spoiled(reward_nan_from_step_120)
+    with pytest.raises(HaltedError):
+        run(tmp_path / "run", "gates.check_period_updates=1000000", "evaluation.light_period_frames=800",
+            "evaluation.full_period_frames=9999")  # fmt: skip
+    _, *scores = (tmp_path / "run/eval_log.csv").read_text().splitlines()
+    assert scores == []
+
+
 def test_zeroed_network_is_reported_at_the_first_period_of_learning(tmp_path: Path, spoiled) -> None:
     spoiled(zero_network)
     run(tmp_path / "run", "training.total_frames=440", "gates.greedy_action_periods=1")
@@ -244,6 +254,13 @@ def test_degenerate_priorities_are_reported_at_the_next_report(tmp_path: Path, s
 def test_priorities_of_a_sound_run_are_not_reported(tmp_path: Path) -> None:
     run(tmp_path / "run", "toggles.prioritized=true", "training.total_frames=640")
     assert "priorities" not in {gate for gate, _ in gate_events(tmp_path / "run")}
+
+
+def test_disk_with_little_room_left_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    usage = SimpleNamespace(total=10**13, used=10**13 - 10**6, free=10**6)
+    monkeypatch.setattr(health, "shutil", SimpleNamespace(disk_usage=lambda _: usage))
+    run(tmp_path / "run", *FEW_STEPS, "logging.update_period_steps=10")
+    assert ("disk", "warned") in gate_events(tmp_path / "run")
 
 
 @pytest.mark.slow

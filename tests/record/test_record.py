@@ -12,6 +12,7 @@ from typing import Any
 import av
 import numpy as np
 import pytest
+import torch
 from tiny import CPU, run
 
 from atari_dqn.cli.app import main
@@ -23,6 +24,7 @@ from atari_dqn.record import saliency as saliency_module
 from atari_dqn.record import video as video_module
 from atari_dqn.record.checkpoint_recording import record_checkpoint
 from atari_dqn.record.playback import PlaybackStep, playback
+from atari_dqn.record.recorder import median_game
 from atari_dqn.record.recording import (
     Recording,
     VideoOptions,
@@ -31,6 +33,7 @@ from atari_dqn.record.recording import (
     save_recording,
 )
 from atari_dqn.record.video_rendering import render
+from atari_dqn.run.scores import EvaluationEpisode
 
 PONG = (
     "game=pong", "env.kind=atari", "env.screen_size_pixels=84", "network.hidden_units=16",
@@ -119,6 +122,17 @@ def test_video_is_dark_where_flicker_made_the_agents_frame_black(catch: Path, tm
     assert len(set(expected)) == 2
 
 
+def test_video_shows_the_saliency_of_a_decision_on_the_frames_after_it(catch: Path, tmp_path: Path) -> None:
+    recording = recorded(catch, options=VideoOptions(scale=2, overlay=False))
+    (game,) = recording.games
+    saliency = np.zeros((len(game.trace.actions), 7, 7), np.uint8)
+    saliency[3] = 255
+    render(replace(recording, games=(replace(game, saliency=saliency),)), tmp_path / "a.mp4")
+    expected = [step.step == 3 for step in playback(recording, game) for _ in step.screens]
+    # magenta on black, of which most of the screen is
+    assert [np.median(picture[:, 32:40, 0]) > 90 for picture in pictures(tmp_path / "a.mp4")] == expected
+
+
 @pytest.mark.slow
 def test_screens_are_those_of_the_evaluation(pong: Path) -> None:
     agent = load_frozen(pong, CPU)
@@ -168,6 +182,16 @@ def test_best_of_shows_the_highest_return_first(catch: Path) -> None:
     returns = sorted((game.result.episode_return for game in everything.games), reverse=True)
     assert [game.result.episode_return for game in best.games] == returns[:2]
     assert best.choice == "the best 2 of 6"
+
+
+@pytest.mark.parametrize(("returns", "median"), [((9.0, 1.0, 5.0), 5.0), ((9.0, 1.0, 7.0, 5.0), 5.0)])
+def test_median_game_has_the_median_return_or_the_lower_of_two(
+    returns: tuple[float, ...], median: float
+) -> None:
+    played = [
+        EvaluationEpisode(episode_return=each, length_frames=4, end_reason="game_over") for each in returns
+    ]
+    assert returns[median_game(played)] == median
 
 
 @pytest.mark.slow
@@ -239,7 +263,52 @@ def test_video_that_is_missing_is_rendered_next_to_its_recording(mine: Path, out
     assert sorted(path.name for path in Path().glob("a*")) == ["a.json", "a.mp4"]
 
 
-def test_saliency_is_greatest_where_a_change_matters(catch: Path) -> None:
+class OnePixel(torch.nn.Module):
+    """A network with one value: a pixel of the newest frame but one."""
+
+    def __init__(self, row: int, column: int) -> None:
+        super().__init__()
+        self.place, self.scale = (row, column), torch.nn.Parameter(torch.tensor(1 / 255))
+
+    def forward(self, frames: torch.Tensor) -> torch.Tensor:
+        row, column = self.place
+        return frames[:, -2, row, column, None] * self.scale
+
+
+@pytest.fixture(scope="module")
+def one_pixel(catch: Path) -> tuple[tuple[int, int], np.ndarray]:
+    """A pixel of the ball in the first frame of a game, and the saliency of the game for that pixel alone."""
+    recording = recorded(catch)
+    game = recording.games[0]
+    first = next(playback(recording, game)).rows.frame[0]
+    row, column = np.unravel_index(first.argmax(), first.shape)
+    network = OnePixel(int(row), int(column))
+    return network.place, saliency_module.saliency_of(recording, game, network)
+
+
+def test_saliency_is_of_the_frames_before_the_decision(one_pixel: tuple[tuple[int, int], np.ndarray]) -> None:
+    _, saliency = one_pixel
+    assert [bool(each.any()) for each in saliency[:2]] == [False, True]
+
+
+def test_saliency_is_greatest_where_a_change_matters(one_pixel: tuple[tuple[int, int], np.ndarray]) -> None:
+    (row, column), saliency = one_pixel
+    greatest = np.unravel_index(saliency[1].argmax(), saliency[1].shape)
+    assert greatest == (row // 5, column // 5)
+
+
+def test_saliency_is_in_proportion_to_the_change_of_the_value(
+    one_pixel: tuple[tuple[int, int], np.ndarray],
+) -> None:
+    (row, column), saliency = one_pixel
+    masks = saliency_module.location_masks(36)[:, row, column].reshape(7, 7)
+    unclipped = (saliency[1] > 20) & (saliency[1] < 255)
+    ratios = saliency[1][unclipped] / masks[unclipped]
+    assert len(ratios) > 5
+    assert ratios == pytest.approx(ratios.mean(), rel=0.1)
+
+
+def test_saliency_has_a_byte_for_each_location(catch: Path) -> None:
     saliency = recorded(catch, saliency=True).games[0].saliency
     assert saliency is not None
     assert saliency.dtype == np.uint8

@@ -190,6 +190,15 @@ def test_the_last_error_of_an_output_has_all_its_lines(tmp_path: Path):
     assert training_process.last_error(tmp_path / "none", 0) == []
 
 
+def test_the_error_of_an_earlier_command_is_not_that_of_a_later_one(tmp_path: Path):
+    output = tmp_path / "output.txt"
+    output.write_text("error: an earlier one\n")
+    start = training_process.output_length(output)
+    with output.open("a") as file:
+        file.write("Killed\n")
+    assert training_process.last_error(output, start) == ["Killed"]
+
+
 def test_a_failure_that_another_command_has_recorded_is_not_tried_again(
     runner: Runner, folder: SweepFolder, member: Member
 ):
@@ -294,6 +303,29 @@ def test_the_training_of_a_stale_lease_of_this_machine_is_killed_though_it_is_st
         held.set_process(left.pid, start_time(left.pid) or 0)
         assert runner.run(member, PLACE, folder.leases.current()[member.name]) == Outcome(kind="finished")
         assert left.wait(PATIENCE_SECONDS) == -signal.SIGKILL
+
+
+def test_the_lease_is_renewed_while_the_training_of_a_stale_one_is_killed(folder: SweepFolder):
+    with subprocess.Popen(["sleep", "600"], start_new_session=True) as left:
+        stale = folder.leases.take("pong", Owner.current())
+        assert stale is not None
+        stale.set_process(left.pid, start_time(left.pid) or 0)
+        held = folder.leases.take("pong", Owner.current(), over=stale.lease, period_seconds=0.0)
+        assert held is not None
+        takeover.take_over(folder.run("pong"), stale.lease, held)
+    assert folder.leases.current()["pong"].heartbeat > 0
+
+
+def test_the_lease_is_renewed_in_the_pause_after_a_crash(folder: SweepFolder, member: Member):
+    heartbeats: list[int] = []
+
+    def report(sentence: str) -> None:
+        heartbeats.append(folder.leases.current()[member.name].heartbeat)
+
+    plan(folder, member, "1 1 0")
+    runner = Runner(folder=folder, owner=Owner.current(), stop=Event(), report=report, period_seconds=1e6)
+    runner.run(member, PLACE)
+    assert [count > 0 for count in heartbeats] == [False, True]
 
 
 def test_the_logs_of_a_run_of_another_machine_are_replaced_so_that_late_rows_are_lost(

@@ -104,6 +104,15 @@ def test_new_rows_are_read(status: SweepStatus):
     assert named(status)[2].env_frames == 3_000
 
 
+def test_a_gate_that_has_warned_and_does_not_any_more_is_no_alert(status: SweepStatus):
+    run = status.folder.run(status.record.members[1].name)
+    gate = {"kind": "gate", "data": {"gate": "disk", "state": "ok"}}
+    with run.events.open("a") as file:
+        file.write(json.dumps(gate) + "\n")
+    status.refresh({run.path.name})
+    assert named(status)[2].alerts == ()
+
+
 def test_a_finished_run_that_is_extended_is_not_finished_any_more(status: SweepStatus):
     finished = next(each for each in status.members if each.state == "finished")
     (status.folder.path / finished.member.name / "summary.json").unlink()

@@ -1,7 +1,7 @@
 """While the logs of a run of another machine are replaced, no process begins to write to it."""
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -100,4 +100,21 @@ def test_the_logs_of_a_run_that_is_read_are_replaced_too(run: RunDirectory, leas
     before = log_inodes(run)
     with run.locked_for_reading():
         takeover.take_over(run, *leases)
-    assert not set(log_inodes(run)) & set(before)
+    kept = [old == new for old, new in zip(before, log_inodes(run), strict=True)]
+    assert kept == [False, False]  # though the second copy may have the inode that the first log had
+
+
+def test_a_takeover_that_is_itself_taken_over_leaves_the_lock_file(
+    run: RunDirectory, leases: tuple[Lease, HeldLease], monkeypatch: pytest.MonkeyPatch
+):
+    with run.locked():
+        pass
+    before, (stale, held), locked = (run.path / LOCK).stat().st_ino, leases, RunDirectory.locked
+
+    def locked_by_the_robbed(run: RunDirectory) -> AbstractContextManager[None]:
+        assert LeaseFolder(held.path.parent).take("pong", ELSEWHERE, over=held.lease) is not None
+        return locked(run)
+
+    monkeypatch.setattr(RunDirectory, "locked", locked_by_the_robbed)
+    takeover.take_over(run, stale, held)
+    assert (run.path / LOCK).stat().st_ino == before

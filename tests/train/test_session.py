@@ -406,6 +406,15 @@ def test_time_spent_on_a_run_goes_on_from_what_was_spent_before_a_resume(
     assert resume(tmp_path / "run", 120)["elapsed_seconds"] == 1_000.0
 
 
+def test_first_speed_after_a_resume_is_of_the_time_since(tmp_path: Path) -> None:
+    run(tmp_path / "run", *FEW_STEPS, "logging.update_period_steps=10")
+    resume(tmp_path / "run", 120)
+    counts, speeds = (table(tmp_path / "run", name) for name in ("update_log", "throughput_log"))
+    updates = counts["updates"][-1] - counts["updates"][-2]
+    frames_per_update = speeds["frames_per_second"][-1] / speeds["updates_per_second"][-1]
+    assert frames_per_update == pytest.approx((120 - 80) / updates)
+
+
 def test_extended_run_does_not_play_its_final_evaluation_again(tmp_path: Path) -> None:
     run(tmp_path / "run", *FEW_STEPS, "evaluation.full_period_frames=80")
     resume(tmp_path / "run", 120)

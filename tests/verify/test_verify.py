@@ -17,10 +17,10 @@ from atari_dqn.run.directory import RunDirectory
 from atari_dqn.telemetry.events import Event, Row
 from atari_dqn.train import launch
 from atari_dqn.verify import proof, repetition
-from atari_dqn.verify.differences import first_difference, from_own_rows, lost_rows
+from atari_dqn.verify.differences import between, first_difference, from_own_rows, lost_rows
 from atari_dqn.verify.proof import Verification, check_only, verify_run
 from atari_dqn.verify.records import InexactResume, RecordedState, Records, records_of
-from atari_dqn.verify.repetition import OnProgress, Repetition, repeat_from
+from atari_dqn.verify.repetition import REPEATED, OnProgress, Repetition, repeat_from
 
 
 def quiet(what: str, done: int, total: int) -> None:
@@ -281,3 +281,9 @@ def test_first_difference_is_the_first_part_in_the_states_order() -> None:
         "policy.stream"
     )
     assert first_difference(expected, {**expected, "more": "z"}) == "more"
+
+
+def test_repetitions_whose_evaluations_differ_differ() -> None:
+    first = repetition_of(**{table: [] for table in REPEATED})
+    found = list(between(replace(first, returns=(1.0,)), replace(first, returns=(2.0,))))
+    assert found == ["between the repetitions an evaluation returns (1.0,) and (2.0,)"]
