@@ -3,6 +3,7 @@ import json
 import os
 import pickle
 import shutil
+import threading
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -523,6 +524,25 @@ def test_bookkeeping_of_a_saved_step_is_written_again(store: CheckpointStore) ->
     save(store, 1, finished=False)
     save(store, 1, finished=True)
     assert load_checkpoint(store.latest())[1] == {"finished": True}
+
+
+def test_bookkeeping_that_is_saved_is_that_of_the_snapshot_though_training_goes_on(
+    store: CheckpointStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_rest = stages.write_rest
+    changed = threading.Event()
+
+    def write_late(*arguments: Any) -> None:
+        assert changed.wait(timeout=30)
+        write_rest(*arguments)
+
+    monkeypatch.setattr(stages, "write_rest", write_late)
+    bookkeeping = {"tables": {"train_log": 100}}
+    store.begin(step=1, training=training_state(), bookkeeping=bookkeeping, eval_score=None)
+    bookkeeping["tables"]["train_log"] = 200
+    changed.set()
+    store.finish()
+    assert load_checkpoint(store.latest())[1] == {"tables": {"train_log": 100}}
 
 
 def test_flipped_bit_in_the_bookkeeping_is_found(store: CheckpointStore) -> None:

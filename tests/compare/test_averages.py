@@ -16,8 +16,27 @@ def found(
     """Return the figure of a study for one seed that is evaluated every two million frames."""
     options = {"period_frames": 2_000_000, **options}
     run = make_run(folder / "run", returns, **options)  # type: ignore[arg-type]
-    (result,) = compare([run], human_table="atari57", at_frames=at_frames).results
+    return figure_of([run], study, at_frames=at_frames)
+
+
+def figure_of(seeds: Sequence[Path], study: str, *, at_frames: int) -> ComparedReference:
+    """Return the figure of a study for several seeds."""
+    (result,) = compare(seeds, human_table="atari57", at_frames=at_frames).results
     return {each.reference.study.name: each for each in result.references}[study]
+
+
+def make_seeds(folder: Path, *returns: Sequence[float], caps: Sequence[int] = (0, 0, 0)) -> list[Path]:
+    """Make seeds that are evaluated every two million frames; the cap cut these games of their last one."""
+    return [
+        make_run(
+            folder / str(seed),
+            scores,
+            overrides=[f"seed={seed}"],
+            period_frames=2_000_000,
+            frame_caps=[*[0] * (len(scores) - 1), cut],
+        )
+        for seed, (scores, cut) in enumerate(zip(returns, caps, strict=False), start=1)
+    ]
 
 
 def test_an_evaluation_is_compared_with_a_mean_by_a_mean_over_the_same_frames(tmp_path: Path):
@@ -64,3 +83,40 @@ def test_cut_games_within_the_frames_of_a_mean_give_no_verdict(tmp_path: Path):
     returns = [-20.0, -20.0, -20.0, 1.0, 12.0, 8.0]
     compared = found(tmp_path, returns, "nnabla_dqn", at_frames=10_000_000, frame_caps=[0, 0, 0, 9, 0, 9])
     assert (compared.verdict, compared.reference.differences) == ("", ("games cut within 8M to 12M frames",))
+
+
+EARLY = [-20.0] * 3
+"""The evaluations up to 6M frames; a figure at 10M frames is a mean over those from 8M to 12M frames."""
+
+
+def test_mean_of_several_seeds_is_over_those_with_a_score(tmp_path: Path):
+    seeds = make_seeds(tmp_path, [*EARLY, 1.0, 12.0, 8.0], [*EARLY, 4.0, 6.0, 8.0], [*EARLY, 20.0])
+    compared = figure_of(seeds, "nnabla_dqn", at_frames=10_000_000)
+    assert (compared.n, compared.score, compared.verdict) == (2, (7.0 + 6.0) / 2, "on track")
+
+
+def test_one_seed_that_ends_before_the_frames_of_a_mean_do_prevents_its_verdict(tmp_path: Path):
+    seeds = make_seeds(tmp_path, [*EARLY, 1.0, 12.0, 8.0], [*EARLY, 1.0, 12.0])
+    compared = figure_of(seeds, "nnabla_dqn", at_frames=10_000_000)
+    assert (compared.verdict, compared.reference.differences) == ("", ("mean over 8M to 12M frames",))
+
+
+def test_one_seed_with_cut_games_within_the_frames_of_a_mean_prevents_its_verdict(tmp_path: Path):
+    seeds = make_seeds(tmp_path, [*EARLY, 1.0, 12.0, 8.0], [*EARLY, 1.0, 12.0, 8.0], caps=[0, 9])
+    compared = figure_of(seeds, "nnabla_dqn", at_frames=10_000_000)
+    assert (compared.verdict, compared.reference.differences) == ("", ("games cut within 8M to 12M frames",))
+
+
+def test_training_return_of_several_seeds_is_over_those_with_a_score(tmp_path: Path):
+    seeds = [
+        make_run(
+            tmp_path / str(seed),
+            [-20.0] * evaluations,
+            spec="dopamine_dqn.toml",
+            overrides=[f"seed={seed}"],
+            training_return=returns,
+        )
+        for seed, (evaluations, returns) in enumerate([(2, -19.0), (2, -17.0), (1, 20.0)], start=1)
+    ]
+    compared = figure_of(seeds, "dopamine_jax", at_frames=1_000_000)
+    assert (compared.measure, compared.n, compared.score) == ("training", 2, -18.0)

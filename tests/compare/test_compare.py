@@ -324,6 +324,14 @@ def test_a_group_with_no_finished_run_says_where_it_can_be_compared(tmp_path: Pa
     assert compared(running, at_frames=1_000_000).results[0].last.values == [-10.0]
 
 
+def test_a_group_with_no_finished_run_can_be_compared_where_the_shortest_run_is(tmp_path: Path):
+    seeds = [
+        make_run(tmp_path / str(seed), [-20.0] * evaluations, overrides=[f"seed={seed}"], finished=False)
+        for seed, evaluations in ((1, 3), (2, 1), (3, 2))
+    ]
+    assert warned(compared(*seeds), "no run has a score here; `--at 500_000`, in Python `at_frames=500_000`,")
+
+
 def test_a_group_that_was_not_evaluated_yet_is_not_sent_to_a_frame_without_a_score(tmp_path: Path):
     running = make_run(tmp_path / "running", [-20.0, -10.0], finished=False)
     header = (running / "eval_log.csv").read_text().splitlines(keepends=True)[0]
@@ -385,6 +393,10 @@ def test_seeds_of_several_environments_that_end_a_few_frames_apart_are_compared(
 
 def test_an_evaluation_due_at_a_frame_counts_there_though_it_came_a_few_frames_later(envs: list[Path]):
     assert only(*envs, at_frames=500_000).last.values == [-20.0, -20.0, -20.0]
+
+
+def test_score_of_seeds_that_end_a_few_frames_apart_is_one_at_the_earliest_of_them(envs: list[Path]):
+    assert only(*envs).last.env_frames == 1_000_000
 
 
 def test_an_evaluation_a_whole_iteration_later_does_not_count(envs: list[Path], tmp_path: Path):
@@ -482,6 +494,14 @@ def test_a_seed_that_never_comes_to_a_score_counts_as_never(seeds: list[Path]):
     assert (time_to_score.reached, time_to_score.median_frames) == (1, math.inf)
 
 
+def test_a_score_that_comes_after_the_requested_frame_is_not_reached_there(seeds: list[Path]):
+    reached = [
+        only(*seeds, to_score=15.0, at_frames=frames).time_to_score.reached
+        for frames in (1_000_000, 1_500_000)
+    ]
+    assert reached == [0, 3]
+
+
 def test_a_person_s_score_is_counted_to_where_none_is_asked_for(seeds: list[Path]):
     assert only(*seeds).time_to_score.score == 14.6
 
@@ -538,6 +558,19 @@ def test_published_figures_of_another_protocol_give_none(tmp_path: Path):
     capped = make_run(tmp_path / "run", [0.0] * 4, frame_caps=1)
     assert {each.verdict for each in only(capped).references} == {""}
     assert only(capped).references[0].reference.differences == ("cap 400,000",)
+
+
+@pytest.mark.parametrize(("first", "compared_with_best"), [(0.0, True), (NAN, False)])
+def test_best_of_fewer_seeds_than_have_a_last_score_is_compared_with_no_published_best(
+    tmp_path: Path, first: float, compared_with_best: bool
+):
+    runs = [
+        make_run(tmp_path / str(n), [score, 0.0], overrides=[f"seed={n}"], period_frames=100_000_000)
+        for n, score in ((1, 0.0), (2, first))
+    ]
+    result = only(*runs)
+    assert (result.last.n, result.best.n) == (2, 2 if compared_with_best else 1)
+    assert any(each.reference.study.weights == "best" for each in result.references) is compared_with_best
 
 
 def test_training_returns_are_compared_with_published_training_returns(tmp_path: Path):

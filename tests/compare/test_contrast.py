@@ -65,6 +65,24 @@ def test_a_finding_is_said_in_a_sentence(tmp_path: Path):
     assert str(found) == "mean less that of the first group: 10.3 [7.2, 13.5]: a difference is shown"
 
 
+@pytest.mark.parametrize("cut", [0, 1], ids=["the first", "the other"])
+def test_group_with_cut_games_is_not_set_against_one_of_its_protocol_with_whole_games(
+    tmp_path: Path, cut: int
+):
+    cap = "evaluation.max_episode_frames=1_000"
+    runs = [
+        make_run(
+            tmp_path / f"{place}_{seed}",
+            [float(10 * place + seed)],
+            overrides=[f"seed={seed}", cap, *toggles],
+            frame_caps=9 if place == cut else 0,
+        )
+        for place, toggles in enumerate([[], ["toggles.double=true"]])
+        for seed in (1, 2)
+    ]
+    assert findings(compare(runs, human_table="atari57")) == [None, None]
+
+
 @pytest.mark.fault("H07")
 def test_a_score_of_cut_games_is_not_set_against_whole_games(tmp_path: Path):
     cap = "evaluation.max_episode_frames=1_000"
@@ -90,3 +108,14 @@ def test_seeds_that_are_identical_are_named(tmp_path: Path):
     ]
     warnings = compare(runs, human_table="atari57").warnings
     assert "pong pong_trackA: seeds 1, 3 are identical in every evaluation" in warnings
+
+
+def test_runs_that_were_not_evaluated_yet_are_identical_to_none(tmp_path: Path):
+    runs = [
+        make_run(tmp_path / f"{double}{seed}", [], overrides=[f"seed={seed}", double], finished=False)
+        for double in ("toggles.double=false", "toggles.double=true")
+        for seed in (1, 2)
+    ]
+    comparison = compare(runs, human_table="atari57")
+    assert findings(comparison) == [None, None]
+    assert not any("identical" in each for each in comparison.warnings)

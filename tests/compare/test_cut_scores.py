@@ -97,6 +97,40 @@ def test_a_cut_score_is_not_compared_with_whole_games(cut: Comparison):
     assert cut.improvements == ()
 
 
+def test_one_seed_with_cut_games_keeps_the_score_of_its_group_out_of_the_aggregate(tmp_path: Path):
+    runs = [
+        make_run(tmp_path / str(seed), [0.0, 10.0], overrides=[f"seed={seed}", *SHORT], frame_caps=caps)
+        for seed, caps in ((1, 0), (2, 1))
+    ]
+    comparison = compare(runs, human_table="atari57")
+    assert (of(comparison).last.n, of(comparison).last.comparable) == (2, False)
+    assert comparison.aggregates == ()
+
+
+def test_one_seed_with_games_cut_before_those_of_people_is_not_normalised_with_whole_ones(tmp_path: Path):
+    runs = [
+        make_run(
+            tmp_path / str(seed),
+            [300.0],
+            spec="breakout_trackA.toml",
+            overrides=[f"seed={seed}"],
+            frame_caps=caps,
+        )
+        for seed, caps in ((1, 0), (2, 30))
+    ]
+    comparison = compare(runs, human_table="atari57")
+    assert (of(comparison).last.comparable, comparison.aggregates) == (True, ())
+
+
+def test_cut_games_are_counted_over_all_seeds(tmp_path: Path):
+    runs = [
+        make_run(tmp_path / str(seed), [1.0], overrides=[f"seed={seed}", *SHORT], frame_caps=caps, episodes=4)
+        for seed, caps in ((1, 1), (2, 0), (3, 2))
+    ]
+    (warning,) = [each for each in compare(runs, human_table="atari57").warnings if "†" in each]
+    assert "† 3 of 12 games were cut at 1,000 frames" in warning
+
+
 def test_a_cut_evaluation_does_not_reach_a_person_s_score(tmp_path: Path):
     run = make_run(tmp_path / "run", [15.0, 16.0], overrides=SHORT, frame_caps=1)
     (result,) = compare([run], human_table="atari57").results

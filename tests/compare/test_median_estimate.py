@@ -48,3 +48,21 @@ def test_only_a_method_with_all_five_games_is_estimated(tmp_path: Path):
     assert "estimated from Atari-5 as" in str(estimate)
     assert "published error 10.4%" in str(estimate)
     assert median_estimates(compare([tmp_path / game for game in games[1:]], human_table="atari57")) == []
+
+
+def test_the_estimate_is_of_the_mean_over_seeds(tmp_path: Path):
+    estimates = []
+    for name, finals in (("two", [0.0, 200.0]), ("one", [100.0])):
+        runs = [
+            make_run(
+                tmp_path / f"{name}_{game}{seed}",
+                [final],
+                spec="pong_trackA.toml",
+                overrides=[f"game={game}", f"seed={seed}"],
+            )
+            for game in FIVE.coefficients
+            for seed, final in enumerate(finals, start=1)
+        ]
+        estimates += median_estimates(compare(runs, human_table="atari57"))
+    two, one = estimates
+    assert two.percent == pytest.approx(one.percent)

@@ -86,6 +86,23 @@ def test_csv_has_a_row_for_each_group(comparison: Comparison):
     assert (rows[0]["mean"], rows[0]["n"]) == ("12.0", "3")
 
 
+def test_csv_has_the_best_and_the_time_to_a_score(tmp_path: Path):
+    runs = [
+        make_run(tmp_path / str(seed), [-20.0, 15.0, final], overrides=[f"seed={seed}"])
+        for seed, final in ((1, 1.0), (2, 16.0), (3, 19.0))
+    ]
+    (row,) = csv.DictReader(comparison_csv(compare(runs, human_table="atari57", to_score=16.0)).splitlines())
+    assert (row["mean"], row["best_mean"]) == ("12.0", str((15.0 + 16.0 + 19.0) / 3))
+    names = ("to_score", "reached", "median_frames_to_score", "median_hours_to_score")
+    assert [row[name] for name in names] == ["16.0", "2", "1500000.0", "3.0"]
+
+
+def test_json_has_the_best_of_each_seed_and_its_last(tmp_path: Path):
+    run = make_run(tmp_path / "run", [-20.0, 15.0, 1.0])
+    (group,) = comparison_document(compare([run], human_table="atari57"))["groups"]
+    assert (group["last"]["mean"]["value"], group["best"]["mean"]["value"]) == (1.0, 15.0)
+
+
 @pytest.mark.parametrize(("name", "magic"), [("a.png", b"\x89PNG"), ("a.svg", b"<?xml")])
 def test_plot_is_the_picture_that_its_ending_says_and_repeats(
     comparison: Comparison, tmp_path: Path, name: str, magic: bytes
@@ -193,6 +210,14 @@ def test_wrong_options_are_one_message(dqn: Dqn, runs: list[Path], arguments: tu
     code, errors = dqn("compare", *runs, *arguments)
     assert (code, errors.count("\n")) == (2, 1)
     assert message in errors
+
+
+def test_the_frame_of_a_comparison_is_the_one_that_the_command_names(
+    dqn: Dqn, runs: list[Path], tmp_path: Path
+):
+    assert dqn("compare", *runs, "--at", "1M", "--csv", tmp_path / "found.csv")[0] == 0
+    with (tmp_path / "found.csv").open() as file:
+        assert {(row["env_frames"], row["mean"]) for row in csv.DictReader(file)} == {("1000000", "5.0")}
 
 
 def test_the_score_to_reach_may_be_written_with_a_unit(dqn: Dqn, runs: list[Path], tmp_path: Path):

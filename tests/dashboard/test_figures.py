@@ -1,6 +1,6 @@
 import numpy as np
 
-from atari_dqn.dashboard.figures import bars, figure, line, published_line
+from atari_dqn.dashboard.figures import bars, figure, intervals, line, published_line
 
 
 def test_eighteen_lines_all_look_different() -> None:
@@ -39,3 +39,8 @@ def test_figure_without_values_says_so() -> None:
 def test_legend_names_the_only_line() -> None:
     x = np.arange(2.0)
     assert figure([line(x, x, name="run")], x="", y="")["layout"]["showlegend"]
+
+
+def test_interval_of_a_bar_reaches_from_its_low_to_its_high_end() -> None:
+    drawn = intervals(["a"], [10.0], [7.0], [15.0])["error_y"]
+    assert (drawn["arrayminus"], drawn["array"]) == ([3.0], [5.0])

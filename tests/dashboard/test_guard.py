@@ -44,6 +44,15 @@ def test_an_unusual_cookie_of_another_program_does_not_hide_that_of_the_token(ot
     assert answer("abc", cookie=f"{other}; {cookie}")[0] == 200
 
 
+def test_scripts_cannot_read_the_cookie_and_other_sites_cannot_post_with_it() -> None:
+    cookie = answer("abc", query="token=abc")[1][b"set-cookie"]
+    assert set(cookie.split(b"; ")[1:]) == {b"HttpOnly", b"SameSite=Lax", b"Path=/"}
+
+
+def test_answer_that_stores_the_token_is_in_no_cache() -> None:
+    assert answer("abc", query="token=abc")[1][b"cache-control"] == b"no-store"
+
+
 def test_two_dashboards_of_a_host_have_cookies_of_their_own() -> None:
     tokens = ("abc", "def")
     cookies = [answer(token, query=f"token={token}")[1][b"set-cookie"] for token in tokens]

@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import numpy as np
@@ -61,6 +62,15 @@ def test_a_table_that_grows_is_read_again(tmp_path: Path) -> None:
     assert len(series(run, "update_log", "loss")[0]) == 2
 
 
+def test_a_table_that_changes_without_growing_is_read_again(tmp_path: Path) -> None:
+    run = run_with(tmp_path, "step,env_frames,loss\n10,40,1\n")
+    before = (tmp_path / "update_log.csv").stat().st_mtime_ns
+    assert as_lists(series(run, "update_log", "loss")) == ([40.0], [1.0])
+    run_with(tmp_path, "step,env_frames,loss\n10,40,2\n")
+    os.utime(tmp_path / "update_log.csv", ns=(before + 1_000, before + 1_000))
+    assert as_lists(series(run, "update_log", "loss")) == ([40.0], [2.0])
+
+
 def test_of_a_table_that_grows_only_the_last_reading_is_held(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -105,6 +115,15 @@ def test_the_page_of_curves_names_a_table_that_is_too_large(
     drawn, (reason,) = curves_figure([run], "update · loss", "frames", 1, in_bands=False)
     assert reason.startswith("run: update_log.csv is larger than ")
     assert drawn["layout"]["annotations"] == []
+
+
+def test_the_page_of_curves_draws_the_axis_and_the_smoothing_that_are_selected(tmp_path: Path) -> None:
+    run = run_with(
+        tmp_path, "step,env_frames,loss\n10,40,4\n20,80,2\n", "step,elapsed_seconds\n0,0\n20,7200\n"
+    )
+    drawn, _ = curves_figure([run], "update · loss", "hours", 2, in_bands=False)
+    (trace,) = drawn["data"]
+    assert (trace["x"], trace["y"]) == ([1.0, 2.0], [4.0, 3.0])
 
 
 def test_smoothing_is_the_mean_of_the_last_values() -> None:

@@ -149,6 +149,14 @@ def test_no_verdict_by_a_single_printed_number():
     assert paper.verdict(-21.0) == ""
 
 
+def test_no_verdict_by_the_figure_of_a_single_seed():
+    best = dataclasses.replace(TRACK_A, max_episode_frames=108_000, epsilon=0.0, checkpoint="best")
+    subject = Subject(is_averaged=True, game="pong", agent="rainbow_ablation_full", protocol=best)
+    found = {each.study.name: each for each in references(subject, 200_000_000)}["nnabla_best_rainbow"]
+    assert (found.n, found.lowest, found.highest, found.differences) == (1, 21.0, 21.0, ())
+    assert found.verdict(20.9) == ""
+
+
 def training_differences(agent: str) -> dict[str, tuple[str, ...]]:
     """Return the differences of each study of Dopamine, after a million frames of its protocol."""
     subject = Subject(is_averaged=True, game="pong", agent=agent, protocol=STICKY, measure="training")

@@ -205,6 +205,13 @@ def newest(path: Path) -> ResumePoint:
     return resume_point(RunDirectory.open(path))
 
 
+def test_budget_of_the_frames_that_have_been_played_is_refused(whole: Path) -> None:
+    overrun = replace(newest(whole), step=210)  # as with several environments, whose iterations are whole
+    with pytest.raises(UserError, match="--frames 840: the run has played 840 frames; expected more"):
+        overrun.budget(840)
+    assert overrun.budget(841) == 841
+
+
 def test_replay_that_was_not_saved_matters_only_from_a_checkpoint(tmp_path: Path) -> None:
     run(tmp_path / "run", *FEW_STEPS, "checkpoint.replay=false")
     beginning = beginning_of(RunDirectory.open(tmp_path / "run"))
