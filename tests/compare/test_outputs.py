@@ -14,7 +14,7 @@ from rich.console import Console
 from atari_dqn.cli.compare import parse_frames
 from atari_dqn.compare.comparison import Comparison, compare
 from atari_dqn.compare.document import comparison_csv, comparison_document
-from atari_dqn.compare.output.learning_curves import group_curves
+from atari_dqn.compare.output.learning_curves import group_curves, published_curves
 from atari_dqn.compare.output.page import page
 from atari_dqn.compare.output.plot import draw, figure_of
 from atari_dqn.errors import UserError
@@ -274,6 +274,27 @@ def test_band_of_a_curve_is_the_interval_of_its_mean(comparison: Comparison):
     curve = group_curves(comparison.results)[0]
     interval = comparison.results[0].last.estimates["mean"].interval
     assert (curve.low[-1], curve.high[-1]) == pytest.approx((interval.low, interval.high))
+
+
+def test_published_curve_ends_with_the_runs_and_its_band_is_of_its_seeds(tmp_path: Path):
+    run = make_run(tmp_path / "run", [-20.0, -19.0, -18.0])
+    drawn = published_curves(compare([run], human_table="atari57").results)
+    (curve,) = [each for each in drawn if each.label.startswith("nnabla-rl, DQN and Double DQN: dqn, n = 3")]
+    assert curve.frames.tolist() == [1_000_000, 1_500_000]
+    assert curve.mean == pytest.approx([-20.529, -18.94])
+    assert (curve.low[0], curve.high[0]) == (-20.826, -20.377)
+
+
+def test_seeds_that_reached_a_score_are_counted_in_the_terminal_and_on_the_page(tmp_path: Path):
+    finals = {1: 3.0, 2: -20.0, 3: -21.0}
+    paths = [
+        make_run(tmp_path / str(seed), [last], overrides=[f"seed={seed}"]) for seed, last in finals.items()
+    ]
+    comparison = compare(paths, human_table="atari57", to_score=0.0)
+    console = Console(width=80, record=True, file=io.StringIO())
+    console.print(comparison_view(comparison))
+    assert "not yet: reached by 1 of 3 seeds" in " ".join(console.export_text().split())
+    assert "<td>1 of 3</td>" in page(comparison, folder=tmp_path)
 
 
 def test_csv_has_no_cell_for_hours_that_are_not_known(tmp_path: Path):
