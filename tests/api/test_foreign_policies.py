@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -11,16 +12,17 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 from numpy.typing import NDArray
-from tiny import CPU, TINY_CATCH
+from tiny import CPU, TINY_CATCH, tiny_spec
 
 import atari_dqn as dqn
 from atari_dqn.api.agent import Agent
 from atari_dqn.api.specs import resolved_spec
 from atari_dqn.assembly.parts import build_network
-from atari_dqn.envs.games import game_info
+from atari_dqn.envs.games import game_info, make_envs
 from atari_dqn.errors import UserError
 from atari_dqn.evaluation.evaluate import evaluate
 from atari_dqn.spec.loader import load_spec
+from atari_dqn.train.build import assemble
 
 EXPLORING = {"evaluation.epsilon": 0.3, "evaluation.max_episode_frames": 2_000}
 
@@ -151,6 +153,31 @@ def test_the_evaluation_environment_has_the_protocol() -> None:
     ends = [env.step(np.int64(0))[2:4] for _ in range(5)]
     assert ends == [(False, False)] * 4 + [(False, True)]
     env.close()
+
+
+def test_the_training_environment_has_the_games_of_training() -> None:
+    env, is_over = dqn.make_env(tiny_spec()), True
+    with closing(env), closing(assemble(tiny_spec(), CPU)) as training:
+        expected = training.envs.reset().frame[0].copy()
+        for _ in range(60):  # three games
+            observation, *flags = env.reset() if is_over else env.step(np.int64(0))
+            is_over = not is_over and any(flags[1:3])
+            assert np.array_equal(observation[-1], expected)
+            training.envs.send(np.array([0]))
+            expected = training.envs.recv().frame[0].copy()
+
+
+def test_games_of_evaluations_alone_begin_at_power_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = []
+
+    def make(**options: Any) -> Any:
+        found.append(options["power_on_reset"])
+        return make_envs(**options)
+
+    monkeypatch.setattr("atari_dqn.api.environment.make_envs", make)
+    for evaluation in (False, True):
+        dqn.make_env(TINY_CATCH, evaluation=evaluation).close()
+    assert found == [False, True]
 
 
 def test_seeds_determine_the_games_of_an_environment() -> None:

@@ -1,9 +1,10 @@
+import os
 from pathlib import Path
 
 import pytest
 
 from atari_dqn.machine.cgroup import ControlGroups
-from atari_dqn.machine.hardware import usable_cores
+from atari_dqn.machine.hardware import find_hardware, usable_cores
 
 
 def groups(root: Path, membership: str, files: dict[str, str]) -> ControlGroups:
@@ -55,3 +56,31 @@ def test_without_control_groups_nothing_is_limited(tmp_path: Path) -> None:
 
 def test_usable_cores_are_limited_by_the_quota_and_at_least_one(tmp_path: Path) -> None:
     assert usable_cores(groups(tmp_path, "0::/", {"cpu.max": "10000 100000"})) == 1
+
+
+def test_version_1_counts_cached_files_of_the_groups_below_as_free(tmp_path: Path) -> None:
+    files = {
+        "memory/memory.limit_in_bytes": "1000",
+        "memory/memory.usage_in_bytes": "700",
+        "memory/memory.stat": "inactive_file 10\ntotal_inactive_file 300",
+    }
+    assert groups(tmp_path, "4:memory:/", files).memory_left_bytes() == 600
+
+
+def test_memory_left_is_the_least_of_all_parent_groups(tmp_path: Path) -> None:
+    above = {"a/memory.max": "4000", "a/memory.current": "3900"}
+    files = above | {"a/b/memory.max": "1000", "a/b/memory.current": "500"}
+    assert groups(tmp_path, "0::/a/b", files).memory_left_bytes() == 100
+
+
+def test_part_of_a_core_in_the_quota_is_a_usable_core(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2, 3}, raising=False)
+    assert usable_cores(groups(tmp_path, "0::/", {"cpu.max": "150000 100000"})) == 2
+
+
+def test_hardware_in_a_container_has_the_memory_and_the_free_memory_of_its_limit(tmp_path: Path) -> None:
+    files = {"memory.max": "1000", "memory.current": "700", "memory.stat": "inactive_file 100"}
+    hardware = find_hardware(tmp_path, groups(tmp_path, "0::/", files), with_gpus=False)
+    assert (hardware.memory_bytes, hardware.memory_available_bytes) == (1000, 400)

@@ -359,3 +359,37 @@ def test_observations_of_r2d2_take_31_gigabytes_at_most(laptop: Hardware) -> Non
     plan = make_plan(spec, num_actions=18, device="cpu", hardware=laptop)
     stated = sum(item.bytes for item in plan.items if item.name in ("replay", "recurrent states"))
     assert 28e9 < stated <= 31e9
+
+
+def test_replay_of_a_run_on_the_second_gpu_is_where_that_gpu_has_room(laptop: Hardware, gpu: Gpu) -> None:
+    full = replace(gpu, memory_free_bytes=0)
+    first_is_full, second_is_full = (replace(laptop, gpus=gpus) for gpus in ((full, gpu), (gpu, full)))
+    found = [
+        planned_replay_device("auto", "cuda:1", 7 * GB, each) for each in (first_is_full, second_is_full)
+    ]
+    assert found == ["cuda:1", "cpu"]
+
+
+def test_run_on_the_second_gpu_fits_if_that_gpu_has_room(
+    make_spec: MakeSpec, laptop: Hardware, gpu: Gpu
+) -> None:
+    two = replace(laptop, gpus=(replace(gpu, memory_free_bytes=0), gpu))
+    check_fits(make_plan(make_spec(), num_actions=6, device="cuda:1", hardware=two), two)
+    with pytest.raises(UserError, match=r"of GPU memory, 0\.0 MB are free"):
+        check_fits(make_plan(make_spec(), num_actions=6, device="cuda:0", hardware=two), two)
+
+
+def test_existing_checkpoints_are_not_subtracted_from_the_memory_of_a_resumed_run(
+    make_spec: MakeSpec, laptop: Hardware
+) -> None:
+    small = replace(laptop, memory_available_bytes=7 * GB)
+    plan = make_plan(make_spec(), num_actions=6, device="cpu", hardware=small)
+    with pytest.raises(UserError, match=r"needs 7\.59 GB of RAM, 7\.00 GB are free"):
+        check_fits(plan, small, held_disk_bytes=1000 * GB)
+
+
+def test_text_says_of_each_place_whether_the_run_fits(make_spec: MakeSpec, laptop: Hardware) -> None:
+    small = replace(laptop, memory_available_bytes=4 * GB)
+    text = plan_text(make_plan(make_spec(), num_actions=6, device="cpu", hardware=small), small)
+    places = [" ".join(line.split()) for line in text.splitlines() if line.startswith(("RAM", "disk"))]
+    assert places == ["RAM 7.59 GB of 4.00 GB free: too little", "disk 795.6 MB of 100.00 GB free"]

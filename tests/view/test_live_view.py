@@ -415,3 +415,37 @@ def test_scores_of_seven_digits_and_fast_updates_are_whole_at_80_columns(
     assert "1.23M† 123k 0a1b2c3d" in " ".join(drawn.split())
     assert "updates/s  12.3k" in drawn
     assert "…" not in drawn.replace("≠", "").split("published")[0]
+
+
+def test_figures_of_learning_are_next_to_their_names(screen: Screen, period: MakePeriod) -> None:
+    values = {"loss": 0.0123, "mean_q": -0.5, "mean_abs_td_error": 0.25, "grad_norm": 12.345, "epsilon": 0.1}
+    text = screen(*period(1_000, elapsed_seconds=4.0, **values))
+    named = re.findall(r"│ (loss|mean Q|TD error|grad norm|epsilon) +(\S+)", text)
+    assert dict(named) == {
+        "loss": "0.012", "mean Q": "-0.500", "TD error": "0.250", "grad norm": "12.35", "epsilon": "0.100",
+    }  # fmt: skip
+
+
+def test_figures_of_the_replay_are_next_to_their_names(screen: Screen, row: MakeRow) -> None:
+    named = re.findall(
+        r"│ (size|age|effective|β|weight|terminal) +(\S+)", screen(row("replay_log", **REPORT))
+    )
+    assert dict(named) == {
+        "size": "980k", "age": "412k", "effective": "45%", "β": "0.448", "weight": "0.623",
+        "terminal": "0.4%",
+    }  # fmt: skip
+
+
+def test_best_return_is_the_highest_of_all_episodes(screen: Screen, row: MakeRow) -> None:
+    returns = (-20.0, -18.0, -19.0)
+    episodes = [row("train_log", episode_number=n, episode_return=each) for n, each in enumerate(returns, 1)]
+    assert re.search(r"best +-18\.0 ", screen(*episodes))
+
+
+def test_figures_of_an_actor_are_below_their_titles(screen: Screen) -> None:
+    figures = {
+        "frames_per_second": 1_234.0, "epsilon": 0.25, "lag_updates": 56.0, "dropped_steps": 7, "restarts": 3,
+    }  # fmt: skip
+    lines = [line.strip("│").split() for line in screen(actors_report(2, **figures), height=40).splitlines()]
+    titles = ["actor", "state", "frames/s", "ε", "lag", "dropped", "restarts"]
+    assert lines[lines.index(titles) + 1] == ["0", "running", "1.23k", "0.25", "56", "7", "3"]

@@ -153,3 +153,30 @@ def test_names_and_scores_in_the_table_of_runs_are_whole_at_80_columns(runs: dic
     line = captured.get().splitlines()[3]
     assert line.lstrip().startswith("phoenix_trackB_seed29 ")
     assert line.split()[-2:] == ["1.23M†", "1.23M†"]
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> RunStatus:
+    """A run that has trained 1M of 50M frames and learns at 1,000 frames a second."""
+    status = RunStatus(make_run(tmp_path / "run", [12.0, 3.0], finished=False))
+    status.refresh()
+    status.latest["update_log"] = {**status.latest["update_log"], "updates": 1_000}
+    status.latest["throughput_log"] = {**status.latest["throughput_log"], "frames_per_second": 1_000.0}
+    return status
+
+
+def test_frames_of_a_run_that_goes_on_have_its_speed_and_the_time_left(running: RunStatus) -> None:
+    (line,) = [line for line in status_text("run", running).plain.splitlines() if line.startswith("frames")]
+    assert line.split(maxsplit=1)[1] == "1,000,000 of 50,000,000 (2.0%), 1,000 frames/s, 13h 36m left"
+
+
+def test_a_run_that_goes_on_has_its_time_left_and_speed_in_the_table_of_runs(running: RunStatus) -> None:
+    _, line = printed({running.run: running}, 100)
+    assert line.split()[1:2] + line.split()[3:7] == ["running", "2%", "13h", "36m", "1k"]
+
+
+def test_last_evaluation_is_its_mean_and_the_deviation_of_its_games(status: RunStatus) -> None:
+    status.latest["eval_log"] = {**status.latest["eval_log"], "std_return": 1.5}
+    lines = status_text("run", status).plain.splitlines()
+    (line,) = [line for line in lines if line.startswith("last evaluation")]
+    assert line.split(maxsplit=2)[2].startswith("3.0 ± 1.5, final, 30 episodes, at 1,000,000 frames [")
