@@ -79,7 +79,7 @@ def shortened(keys: Sequence[str], most: int) -> str:
     return ", ".join([*keys[:most], *more])
 
 
-def plural(number: int, noun: str) -> str:
+def plural(number: float, noun: str) -> str:
     """Format a number with its noun: `1 run`, `1,200 runs`."""
     return f"{number:,} {noun}{'s' * (number != 1)}"
 

@@ -122,6 +122,21 @@ def test_share_of_pytorchs_libraries_is_their_time_over_the_updates(result: Benc
     assert "PyTorch's libraries take" in bench_text(result)
 
 
+def test_shares_are_of_the_time_of_an_update_and_of_the_speed_of_a_busy_emulator(result: Bench) -> None:
+    shares = {**dict.fromkeys(PARTS, 0.0), "learn": 0.5, "optimize": 0.25}
+    found = replace(
+        result,
+        split=replace(result.split, shares=shares, updates_per_second=100.0),  # 7.5 ms an update
+        kernels=replace(result.kernels, seconds=0.003),
+        rate=replace(result.rate, frames_per_second=6_000.0, emulators_busy_share=0.5),
+        emulating_processes=2,  # one is busy
+        ceilings=replace(result.ceilings, emulator_frames_per_second=8_000.0),
+    )
+    shown = [line.split() for line in bench_text(found).splitlines()]
+    assert ["40%", "of", "an", "update", "is", "convolutions", "and", "products"] in shown
+    assert ["75%", "of", "plain", "emulation,", "while", "an", "emulator", "is", "busy"] in shown
+
+
 @pytest.mark.slow
 def test_there_is_no_share_of_pytorchs_libraries_where_they_compute(monkeypatch: pytest.MonkeyPatch) -> None:
     leave_to_torch(monkeypatch)

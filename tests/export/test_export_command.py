@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from exported import add_video
+from msgspec.structs import replace
 from tiny import CPU, run
 
 import atari_dqn as dqn
@@ -127,6 +128,15 @@ def test_the_card_says_how_many_games_were_cut_and_gives_hubs_only_whole_scores(
     assert "| 900.00 +/- 0.00 | 2 | 2 | ? | f |" in text
     assert 'value: "3.00 +/- 0.00"' in text
     assert "model-index" not in card(archive, [cut])
+
+
+def test_the_card_gives_hubs_mean_and_sample_deviation_of_the_score_of_most_games_of_these_weights() -> None:
+    assert command("export", "my run", "-o", "agent of few.dqn") == 0
+    archive = read_archive(Path("agent of few.dqn"))
+    plain = score_of(archive.agent.step, mean_return=1.0, frame_caps=0)
+    most = replace(plain, mean_return=3.0, returns=(1.0, 2.0, 6.0))
+    of_other_weights = replace(plain, step=plain.step - 1, returns=9 * (5.0,))
+    assert 'value: "3.00 +/- 2.65"' in card(archive, [plain, most, of_other_weights])
 
 
 def score_of(step: int, *, mean_return: float, frame_caps: int) -> RecordedScore:

@@ -7,9 +7,21 @@ import pytest
 from tiny import tiny_spec
 
 from atari_dqn.errors import UserError
-from atari_dqn.machine.hardware import Gpu, find_hardware, may_have_gpus
+from atari_dqn.machine.hardware import Gpu, Hardware, find_hardware, may_have_gpus
+from atari_dqn.run.leases.lease import LeaseFolder
+from atari_dqn.run.leases.observer import LeaseObserver
+from atari_dqn.run.leases.owner import Owner
 from atari_dqn.run.sweep.record import Member
-from atari_dqn.scale.room import Disk, Need, Needs, Placement, Room, devices_of
+from atari_dqn.scale.room import (
+    Disk,
+    Need,
+    Needs,
+    Placement,
+    Room,
+    cores_of_others,
+    devices_of,
+    hardware_with_device,
+)
 from atari_dqn.spec.keys import flatten
 
 GB = 10**9
@@ -66,6 +78,17 @@ def test_cores_that_others_use_are_left_to_them():
     assert room().is_full(avoid={0, 1, 2, 3})
 
 
+def test_cores_of_others_are_those_of_live_runs_on_this_machine_that_are_not_ours(tmp_path: Path):
+    here, leases = Owner.current(), LeaseFolder(tmp_path)
+    dead, elsewhere = replace(here, pid=2**22 + 1), replace(here, machine="another machine")
+    owners = {"ours": here, "theirs": here, "ended": dead, "elsewhere": elsewhere}
+    for core, (name, owner) in enumerate(owners.items()):
+        assert leases.take(name, owner, cores=[core]) is not None
+    observer = LeaseObserver(leases)
+    observer.refresh()
+    assert cores_of_others(observer, here.machine, ours={"ours"}) == {1}
+
+
 def test_cores_to_which_fewest_processes_are_bound_are_given_first():
     given = room().place("a", {"cpu": replace(SMALL, cores=2)}, threads=1, crowd={0: 1, 2: 2})
     assert given is not None
@@ -92,6 +115,15 @@ def test_memory_is_planned_and_given_back():
     assert shared.place("b", need, threads=1) is None
     shared.give_back("a")
     assert shared.place("b", need, threads=1) is not None
+
+
+def test_the_cores_and_the_gpu_memory_of_a_run_are_given_back_where_they_were_taken():
+    shared = Room(HARDWARE, ["cuda:0", "cuda:1"], cores=range(4))
+    need = dict.fromkeys(("cuda:0", "cuda:1"), replace(SMALL, cores=2, vram=15 * GB))
+    first, second = (shared.place(name, need, threads=1) for name in "ab")
+    assert [each and each.device for each in (first, second)] == ["cuda:1", "cuda:0"]
+    shared.give_back("a")
+    assert shared.place("c", need, threads=1) == first
 
 
 def test_the_disk_is_measured_less_what_the_present_runs_may_still_write():
@@ -153,6 +185,28 @@ def test_devices_are_those_that_the_option_names(name: str, found: tuple[str, ..
 def test_a_device_that_is_not_there_is_refused():
     with pytest.raises(UserError, match="device 'cuda:2' is not available: found 2 CUDA devices"):
         devices_of("cuda:2", HARDWARE)
+
+
+PLAIN, ONE_GPU = (replace(HARDWARE, gpus=gpus) for gpus in ((), (GPU,)))
+
+
+@pytest.mark.parametrize(
+    ("name", "nodes", "chosen"),
+    [
+        ("auto", [PLAIN, ONE_GPU], ONE_GPU),
+        ("cuda:1", [PLAIN, ONE_GPU, HARDWARE], HARDWARE),
+        ("cpu", [PLAIN], PLAIN),
+    ],
+)
+def test_a_sweep_is_planned_by_the_node_that_has_its_device(
+    name: str, nodes: list[Hardware], chosen: Hardware
+):
+    assert hardware_with_device(name, nodes) == chosen
+
+
+def test_a_device_that_no_node_has_is_refused():
+    with pytest.raises(UserError, match="device 'cuda:1' is not available on any of 2 nodes"):
+        hardware_with_device("cuda:1", [PLAIN, ONE_GPU])
 
 
 def test_a_device_file_shows_that_there_may_be_a_gpu(tmp_path: Path):

@@ -248,6 +248,15 @@ def test_the_table_of_a_plan_fits_80_columns_and_huge_numbers_stay_apart(opened:
     assert "  1000000G  " in row
 
 
+def test_a_plan_says_whether_the_disk_has_room_for_all_runs_that_are_left(
+    opened: OpenedSweep, status: SweepStatus
+):
+    plan = planned(opened, status)
+    needed = sum(run.need.disk for run in plan.left)
+    texts = ["\n".join(plan_lines(replace(plan, disk_free=free), 110)) for free in (needed, needed - 1)]
+    assert ["free: too little for all" in text for text in texts] == [False, True]
+
+
 def test_jobs_limit_what_runs_at_once(opened: OpenedSweep):
     plan = make_sweep_plan(opened.record, hardware=HARDWARE, devices=["cpu"], status=None, rates={}, jobs=1)
     assert (plan.at_once, plan.limited_by) == (1, ("--jobs",))

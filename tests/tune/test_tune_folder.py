@@ -11,10 +11,12 @@ from tuning import TINY, begun
 from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.machine.hardware import find_hardware
 from atari_dqn.scale.tuning.folder import (
+    Stopwatch,
     TuneFolder,
     TuneRecord,
     read_tune_record,
     recorded,
+    worked_seconds,
     write_tune_record,
 )
 from atari_dqn.scale.tuning.opening import plan_tune
@@ -112,6 +114,13 @@ def test_the_plan_has_no_more_runs_at_once_than_jobs(
     for jobs, at_once in ((None, "2 runs"), (1, "1 run")):
         *_, last = plan_lines(record, hardware, ["cpu"], jobs=jobs)
         assert last == f"at once here: {at_once} of 1 trial, on 3 cores"
+
+
+def test_the_time_of_a_command_is_added_to_that_of_those_before(place: Place):
+    _, folder = place
+    folder.clock.write_text('{"seconds": 5000.0}')
+    Stopwatch(folder).save(now=True)
+    assert 5_000.0 <= worked_seconds(folder) < 5_060.0
 
 
 def test_a_budget_is_raised(place: Place):

@@ -11,14 +11,16 @@ from tuning import TINY, begun, command
 
 from atari_dqn.files.atomic import write_json_atomically
 from atari_dqn.run.sweep.failures import Failure
+from atari_dqn.run.sweep.folder import SweepFolder
 from atari_dqn.run.sweep.record import Member
 from atari_dqn.scale.tuning.folder import TuneFolder
 from atari_dqn.scale.tuning.plot import encoded_plot, figure_of
 from atari_dqn.scale.tuning.progress import TuneProgress
 from atari_dqn.scale.tuning.ranking import Standing, protocol_lines, read_standing
-from atari_dqn.scale.tuning.results import write_results
+from atari_dqn.scale.tuning.results import table_csv, write_results
 from atari_dqn.scale.tuning.study import TrialLog
-from atari_dqn.scale.tuning.table import status_lines
+from atari_dqn.scale.tuning.table import status_lines, totals_line, trial_line
+from atari_dqn.scale.tuning.tune import Budget
 from atari_dqn.spec.loader import load_spec
 from atari_dqn.spec.protocol import evaluation_protocol
 
@@ -83,6 +85,30 @@ def test_a_screen_fits_the_terminal(tuned: Tuned, columns: int, rows: int):
     assert max(map(len, screen)) <= columns
 
 
+def test_a_run_at_work_has_its_share_of_the_objectives_frames_and_the_time_left(tuned: Tuned, tmp_path: Path):
+    found, name = tuned[0], "trial0001_catch_seed1"
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "throughput_log.csv").write_text("env_frames,frames_per_second\n300,7.5\n")
+    screen = TuneProgress(lambda: found, lambda: [name], SweepFolder(tmp_path)).screen(80, 24)
+    assert [line for line in screen if line.startswith(name)] == [
+        f"{name}: 300 of 1.2k frames, 25%, 8 frames/s, 2m 00s left"
+    ]
+
+
+def test_a_trial_without_an_objective_is_shown_with_its_latest_score_in_brackets(tuned: Tuned):
+    found = tuned[0]
+    trial = replace(found.trials[0], number=99, state="pruned", value=math.nan, steps={0: 1.5, 1: 2.5})
+    line = trial_line(trial, replace(found, first=(*range(100),)), 80)
+    assert line.split()[:3] == ["99", "pruned", "(2.500)"]
+
+
+def test_the_budget_of_one_trial_is_in_the_singular(tuned: Tuned):
+    record = tuned[0].record
+    tune = replace(record.tune, budget=Budget(trials=1, hours=1.5))
+    line = totals_line(replace(tuned[0], record=replace(record, tune=tune)))
+    assert "of a budget of 1 trial and 1.5 hours; " in line
+
+
 def test_a_failure_is_shown_once_for_trials_that_share_runs(tmp_path: Path):
     record, folder = begun(tmp_path, ONE_VALUE)
     failure = Failure(kind="halted", reason="halted by the gate loss", exit_code=3)
@@ -108,6 +134,21 @@ def test_the_files_of_the_outcome_hold_every_trial_and_the_best_specs(tuned: Tun
     spec = load_spec(folder.best / "mine_best1.toml").spec
     assert spec.optimizer.learning_rate == found.ranked[0].settings["optimizer.learning_rate"]
     assert "biased upwards" in (folder.best / "mine_best1.toml").read_text()
+
+
+def test_the_table_has_the_rank_the_score_and_the_runs_of_each_trial(tmp_path: Path):
+    record, folder = begun(tmp_path, ONE_VALUE)
+    command(record, folder, lambda member, frames: float(member.values["toggles.n_step"]))
+    found = read_standing(record, folder, TrialLog(folder, record.tune, writable=False))
+    settings = [trial.settings["toggles.n_step"] for trial in found.trials]
+    first = {value: settings.index(value) for value in (2, 3)}
+    expected = [
+        [str(number), str(4 - value) if number == first[value] else "", f"{value}.0",
+         f"trial{first[value]:04}"]
+        for number, value in enumerate(settings)
+    ]  # fmt: skip
+    rows = csv.DictReader(table_csv(found).splitlines())
+    assert [[row[name] for name in ("trial", "rank", "score", "runs")] for row in rows] == expected
 
 
 @pytest.mark.slow

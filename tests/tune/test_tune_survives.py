@@ -116,4 +116,4 @@ def test_sigterm_saves_the_runs_and_the_command_that_is_printed_goes_on(tmp_path
     assert list(folder.glob("runs/*/checkpoints/step_*")) != []
     assert list(TuneFolder(folder).runs.leases.path.iterdir()) == []
     assert start([folder], 0, output).wait(PATIENCE_SECONDS) == 0
-    assert "planted: 1 complete, of a budget of 1 trials" in output.read_text()
+    assert "planted: 1 complete, of a budget of 1 trial;" in output.read_text()

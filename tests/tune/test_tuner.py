@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from tuning import TINY, FakeWorkers, KilledError, begun, command, trials_of
 
+from atari_dqn.compare.reference.studies import human_random
 from atari_dqn.errors import UserError
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.leases.owner import Owner
@@ -35,6 +36,11 @@ SPACE = (
     "[budget]\ntrials = 30\n"
 )
 PRUNING = "[pruning]\nstartup_trials = 4\n"
+TWO_GAMES = (
+    'spec = "pong_quick"\ngame = ["pong", "breakout"]\nseeds = 2\n[objective]\nscore = "human_normalised"\n'
+    "[set]\nlearner.threads = 1\nsystem.workers = 0\n"
+    "[space]\noptimizer.learning_rate = { log = [1e-5, 1e-3] }\n[budget]\ntrials = 1\n"
+)
 CHOICE = f'spec = "{TINY}"\n[space]\ntoggles.n_step = {{ choice = [1, 2, 3] }}\n[budget]\ntrials = 8\n'
 
 
@@ -67,6 +73,21 @@ def test_the_objective_of_a_trial_is_the_mean_over_its_seeds(tmp_path: Path):
     assert workers.begun == ["trial0000_catch_seed1", "trial0000_catch_seed2"]
     assert result is not None
     assert result.is_complete
+
+
+def test_the_objective_over_games_takes_every_seed_of_each_game_by_its_own_human_score(tmp_path: Path):
+    normalised = {("pong", 1): 1.0, ("breakout", 1): 2.0, ("pong", 2): 3.0, ("breakout", 2): 6.0}
+
+    def score(member: Member, frames: int) -> float:
+        humans = human_random(member.game)
+        assert humans is not None
+        return humans.random + normalised[member.game, member.seed] * (humans.human - humans.random)
+
+    record, folder = begun(tmp_path, TWO_GAMES)
+    command(record, folder, score)
+    (trial,) = trials_of(record, folder)
+    assert (trial.state, trial.value) == ("complete", pytest.approx(3.0))
+    assert trial.steps[len(trial.steps) - 2] == pytest.approx(1.5)  # the first seed, on both games
 
 
 def test_a_lease_of_a_run_that_ended_goes_with_its_owner(tmp_path: Path):
@@ -241,6 +262,13 @@ def test_a_pruned_trial_has_its_runs_stopped_and_says_why(tmp_path: Path):
         "worse than the median after 1 seed at 1,200 frames",
     }
     assert {f"trial{trial.number:04}" for trial in pruned} <= {name[:9] for name in workers.stopped}
+
+
+def test_no_trial_is_pruned_before_the_frames_of_the_warmup(tmp_path: Path):
+    record, folder = begun(tmp_path, f"{SPACE}{PRUNING}warmup_frames = 1_200\n")
+    command(record, folder, planted)
+    pruned = [trial.reason for trial in trials_of(record, folder) if trial.state == "pruned"]
+    assert set(pruned) == {"worse than the median after 1 seed at 1,200 frames"}
 
 
 def halted(folder: TuneFolder, name: str) -> dict[str, Failure]:

@@ -61,8 +61,8 @@ def totals_line(standing: Standing) -> str:
         for state in ("running", "complete", "pruned", "failed")
         if state in states
     ]
-    limits = {"trials": tune.budget.trials, "hours": tune.budget.hours}
-    budget = " and ".join(f"{limit:,} {name}" for name, limit in limits.items() if limit is not None)
+    limits = {"trial": tune.budget.trials, "hour": tune.budget.hours}
+    budget = " and ".join(plural(limit, name) for name, limit in limits.items() if limit is not None)
     done = f"{', '.join(counts) or 'no trials'}, of a budget of {budget}"
     return f"{tune.name}: {done}; {duration(standing.seconds)} of work"
 
