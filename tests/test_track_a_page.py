@@ -11,9 +11,19 @@ import torch
 sys.path.append(str(Path(__file__).parents[1] / "docs/results"))
 sys.path.append(str(Path(__file__).parents[1] / "docs/results/track_a/doubled_loss"))
 from doubled_loss import doubled_error
+from equal_frames import evaluations_at
 from keep_pqn import number
 from keep_track_a import KEPT, PAGE, RESULTS, keep, kept_runs, kept_updates, updates
-from track_a_page import Score, TrackARun, cell_of, page, published, score_at, verdict_of
+from track_a_page import (
+    Score,
+    TrackARun,
+    cell_of,
+    page,
+    published,
+    score_at,
+    training_return,
+    verdict_of,
+)
 
 from atari_dqn.compare.reference.studies import Figure, human_random
 
@@ -127,6 +137,23 @@ def test_standard_error_of_an_evaluation_is_at_most_that_of_the_page() -> None:
     stated = re.search(r"standard error of at most ([\d.]+);", (RESULTS / PAGE).read_text(encoding="utf-8"))
     assert stated is not None
     assert f"{pl.concat(errors).max():.1f}" == stated[1]
+
+
+def test_games_that_the_cap_ended_are_counted_on_the_page() -> None:
+    (run,) = [
+        each for each in kept_runs(RESULTS) if each.made["run"] == "trackA_lua_he_doubled_area_pong_seed1"
+    ]
+    averaged = evaluations_at(run.evaluations, 10)
+    stated = f"the cap ended {averaged['frame_caps'].sum()} of the {averaged['episodes'].sum()} games"
+    assert stated in (RESULTS / PAGE).read_text(encoding="utf-8")
+
+
+def test_training_returns_on_breakout_are_what_the_page_says_of_them() -> None:
+    name = "trackA_lua_he_doubled_area_breakout_seed1"
+    (run,) = [each for each in kept_runs(RESULTS) if each.made["run"] == name]
+    found = [f"{training_return(run, frames):.0f}" for frames in (6_000_000, 8_000_000, 10_000_000)]
+    stated = "it is {} at 6M, {} at 8M and {} at 10M".format(*found)
+    assert stated in " ".join((RESULTS / PAGE).read_text(encoding="utf-8").split())
 
 
 def test_random_play_is_what_the_page_says_of_it() -> None:
