@@ -78,7 +78,8 @@ With doubled gradients the loss is another: an unpredicted reward of ±1 costs 0
   weights earlier was not tried.
 - **Not tried**, though it differs: nnabla-rl evaluates in 125,000 agent steps, of which the last, unfinished
   game does not count; its ε falls from the first step on, not from the end of the prefill; the first stack of
-  a game repeats its first frame.
+  a game, and of each further life, repeats its first frame; and an action is repeated for 4 frames though a
+  life is lost at one of them.
 
 Track A keeps the weights and the loss of the Lua code. `--set network.init=he_uniform` begins with the larger
 weights, and marks the run `A*`.
