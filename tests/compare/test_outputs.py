@@ -220,6 +220,15 @@ def test_the_frame_of_a_comparison_is_the_one_that_the_command_names(
         assert {(row["env_frames"], row["mean"]) for row in csv.DictReader(file)} == {("1000000", "5.0")}
 
 
+@pytest.mark.parametrize(("table", "human"), [("atari57", "14.6"), ("nature2015", "9.3")])
+def test_the_human_score_to_reach_is_of_the_table_that_the_command_names(
+    dqn: Dqn, runs: list[Path], tmp_path: Path, table: str, human: str
+):
+    assert dqn("compare", runs[0], "--human-table", table, "--csv", tmp_path / "found.csv")[0] == 0
+    with (tmp_path / "found.csv").open() as file:
+        assert [row["to_score"] for row in csv.DictReader(file)] == [human]
+
+
 def test_the_score_to_reach_may_be_written_with_a_unit(dqn: Dqn, runs: list[Path], tmp_path: Path):
     assert dqn("compare", *runs, "--to-score", "0.02k", "--csv", tmp_path / "found.csv")[0] == 0
     with (tmp_path / "found.csv").open() as file:
