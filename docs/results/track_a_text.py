@@ -16,7 +16,7 @@ has not come so far.{cut}
 
 **With the paper's settings Pong is below the published seeds from two million frames on, and Breakout just
 below. With four settings taken from nnabla-rl's code both are on track at one, two and five million frames**,
-in one run of each. Of their fifteen scores with a verdict four are just below, of Pong at 3M and Breakout at
+in one run of each. Of their fourteen scores with a verdict four are just below, of Pong at 3M and Breakout at
 4M, 6M and 8M, where the published figures are interpolated. **At 10M Pong's mean is between the lowest and
 the highest published seed**, but the cap ended 5 of the 150 games of which it is the mean, so that this is no
 verdict. **On Breakout the scores of 8M, 9M and 10M, 65.8, 72.9 and 61.9, do not rise as the published ones
