@@ -1,6 +1,9 @@
-"""Make the tables of compare/reference from the collected figures: python scripts/make_reference.py FOLDER.
+"""Make the tables of compare/reference from the collected figures.
 
-FOLDER holds the CSV files with one row per seed; its README says how they were collected. Here the seeds of
+python scripts/make_reference.py FOLDER CLONE
+
+FOLDER holds the CSV files with one row per seed; its README says how they were collected. CLONE is a clone of
+nnabla-rl (see nnabla_rl_evaluations.py), for its evaluations between those milestones. Here the seeds of
 one study, agent, game and frame count become their mean, lowest, highest and number. Left out: figures from
 human starts, whose starting states are not public; recurrent networks and flickering screens, which are
 another task; Atari 100k's human and random columns, which human_random.csv has; and frame counts that no
@@ -13,9 +16,12 @@ import argparse
 from pathlib import Path
 
 import polars as pl
+from nnabla_rl_evaluations import ALGORITHMS, evaluations
 
 TABLES = Path(__file__).parents[1] / "atari_dqn" / "compare" / "reference"
 MILESTONES_FRAMES = [millions * 1_000_000 for millions in (1, 2, 5, 10, 20, 30, 40, 50, 100, 150, 200)]
+SINGLE_EVALUATIONS_FRAMES = [millions * 1_000_000 for millions in (3, 4, 6, 7, 8, 9)]
+"""Where nnabla-rl's figures are of one evaluation, as at its collected milestones below 10M frames."""
 KEYS = ["study", "agent", "game", "env_frames"]
 COLUMNS = [*KEYS, "mean", "lowest", "highest", "n", "copies"]
 BUDGET_FRAMES = 200_000_000
@@ -39,8 +45,17 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("folder", type=Path, help="the folder of the collected figures")
-    folder = parser.parse_args().folder
-    parts = [track_a(folder), best_of_track_a(folder), sticky(folder), papers(folder), atari_100k(folder)]
+    parser.add_argument("clone", type=Path, help="a clone of sony/nnabla-rl")
+    options = parser.parse_args()
+    folder = options.folder
+    parts = [
+        track_a(folder),
+        between_milestones(options.clone),
+        best_of_track_a(folder),
+        sticky(folder),
+        papers(folder),
+        atari_100k(folder),
+    ]
     scores = pl.concat([part.select(COLUMNS) for part in parts]).sort(KEYS)
     assert scores.select(pl.struct(KEYS).is_unique().all()).item(), "a cell appears twice"
     scores.write_csv(TABLES / "scores.csv", float_precision=None)
@@ -52,6 +67,13 @@ def track_a(folder: Path) -> pl.DataFrame:
     rows = _read(folder, "curves_track_a.csv").with_columns(study=_track_a_study("nnabla"))
     rows = rows.filter(pl.col("frames").is_in(MILESTONES_FRAMES), ~pl.col("agent").str.starts_with("drqn"))
     return _over_seeds(rows, "eval_mean_return")
+
+
+def between_milestones(clone: Path) -> pl.DataFrame:
+    """Return nnabla-rl's evaluations after the millions of frames between its collected milestones."""
+    rows = evaluations(clone, *ALGORITHMS).rename({"env_frames": "frames"})
+    rows = rows.filter(pl.col("frames").is_in(SINGLE_EVALUATIONS_FRAMES))
+    return _over_seeds(rows.with_columns(study=_track_a_study("nnabla")), "mean_return")
 
 
 def best_of_track_a(folder: Path) -> pl.DataFrame:

@@ -2,8 +2,9 @@
 
 The runs are those of the sweeps `track_a_10m` and `track_a_init`, and those of `COMMANDS` in
 `track_a_text.py`, two of which have the loss of `track_a/doubled_loss`. The tables are those of `gather.py`,
-in `track_a/`, and `updates.csv`, means of the update log; the published figures come with the package. Runs
-that are not finished are kept as far as they have come; those without an evaluation are named and left out.
+in `track_a/`, and `updates.csv`, means of the update log; the published figures come with the package, and
+those of each seed, `published.csv`, are made by scripts/nnabla_rl_evaluations.py. Runs that are not finished
+are kept as far as they have come; those without an evaluation are named and left out.
 
 python docs/results/keep_track_a.py outputs/track_a_10m/trackA_pong_seed1       keep runs, make the page
 python docs/results/keep_track_a.py                                             make the page again
@@ -20,7 +21,7 @@ import polars as pl
 from gather import add, by_name, gather, named, origin, trained
 from keep import WINDOW_EPISODES, read
 from keep_pqn import RESULTS, runs_of
-from track_a_page import PLOT, TOTAL_MILLIONS, UPDATES_FRAMES, TrackARun, games_of, page, published
+from track_a_page import PLOT, UPDATES_FRAMES, TrackARun, games_of, page
 
 KEPT, PAGE = Path("track_a"), Path("track_a.md")
 
@@ -85,6 +86,11 @@ def kept_updates(results: Path) -> pl.DataFrame:
     return pl.read_csv(results / KEPT / "updates.csv")
 
 
+def published_seeds(kept: Path, game: str) -> pl.DataFrame:
+    """Return nnabla-rl's evaluations of a game, a row for each of a seed."""
+    return pl.read_csv(kept / "published.csv").filter(pl.col("game") == game)
+
+
 def draw(runs: list[TrackARun], path: Path) -> None:
     """Draw evaluations and the mean of the last training games, a panel for each game."""
     games, labels = games_of(runs), [*dict.fromkeys(run.label for run in runs)]
@@ -92,6 +98,9 @@ def draw(runs: list[TrackARun], path: Path) -> None:
         1, len(games), figsize=(5.5 * len(games), 5), layout="constrained", squeeze=False
     )
     for place, game in zip(places[0], games, strict=True):
+        for _, rows in published_seeds(path.parent, game).group_by("seed"):
+            curve = rows["env_frames"] * 1e-6, rows["mean_return"]
+            place.plot(*curve, color="0.4", linewidth=1, marker=".", label="nnabla-rl, each of 3 seeds")
         own = [run for run in runs if run.game == game]
         for run in own:
             color = labels.index(run.label)  # of a label the same in every panel
@@ -99,14 +108,6 @@ def draw(runs: list[TrackARun], path: Path) -> None:
             place.plot(run.games["env_frames"] * 1e-6, mean, color=f"C{color}", alpha=0.4)
             evaluated = run.evaluations["env_frames"] * 1e-6, run.evaluations["mean_return"]
             place.plot(*evaluated, "o", color=f"C{color}", markersize=4, label=f"here, {run.label}")
-        found = [each for millions, each in sorted(published(game).items()) if millions <= TOTAL_MILLIONS]
-        frames = [each.env_frames * 1e-6 for each in found]
-        place.plot(
-            frames, [each.mean for each in found], color="0.3", marker="s", label="nnabla-rl, mean of 3 seeds"
-        )
-        place.fill_between(
-            frames, [each.lowest for each in found], [each.highest for each in found], color="0.3", alpha=0.2
-        )
         place.set_title(game)
         place.set_xlabel("emulator frames (millions)")
         place.grid(alpha=0.3)
