@@ -78,7 +78,7 @@ def run_command(began: float, spec: str, overrides: list[str], folder: str) -> N
         stamp()
         launch.start = stamped(launch.start, stamp, before=True)
         launch.assemble = stamped(build.assemble, stamp)  # type: ignore[attr-defined]
-        launch._run = stamped(launch._run, stamp, before=True)
+        launch.run_to_end = stamped(launch.run_to_end, stamp, before=True)  # type: ignore[attr-defined]
         Training.update = first_update(Training.update, stamp)  # type: ignore[method-assign]
         start(*arguments, **options)
 

@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from atari_dqn.envs.pool import WorkerDiedError
-from atari_dqn.errors import HaltedError, InfrastructureError, InterruptedRunError
-from atari_dqn.files.atomic import write_json_atomically
 from atari_dqn.machine.automatic import Choice, choices_text
 from atari_dqn.machine.hardware import Hardware, compiler_version, find_hardware
 from atari_dqn.run.checkpoint.rewind import rewind
@@ -28,12 +24,9 @@ from atari_dqn.spec.constraints import decided
 from atari_dqn.spec.digest import spec_digest
 from atari_dqn.spec.loader import ResolvedSpec
 from atari_dqn.spec.render import resolved_toml
-from atari_dqn.spec.schema import Spec
-from atari_dqn.telemetry.events import Notice, Sink, TrainingStarted
+from atari_dqn.telemetry.events import Sink
 from atari_dqn.telemetry.sinks.options import NO_SINKS, SinkOptions
-from atari_dqn.train.build import MakeActors, assemble, build_gates, local_actors
-from atari_dqn.train.contention_monitor import ContentionMonitor, contention_remedy
-from atari_dqn.train.health import HealthMonitor
+from atari_dqn.train.build import MakeActors, assemble, local_actors
 from atari_dqn.train.interrupt import SignalGuard
 from atari_dqn.train.learning import Learning
 from atari_dqn.train.preflight import why_slow
@@ -44,12 +37,12 @@ from atari_dqn.train.resume_exactness import (
     unknown_threads,
     why_inexact,
 )
-from atari_dqn.train.resume_point import ResumePoint, recorded_spec, resume_command
+from atari_dqn.train.resume_point import ResumePoint, recorded_spec
 from atari_dqn.train.resumption import refuse_to_discard, reopened, resume_point
+from atari_dqn.train.run_session import make_session, run_to_end, store_of
 from atari_dqn.train.run_sinks import RunSinks, open_sinks
 from atari_dqn.train.session import Session
 from atari_dqn.train.set_aside import forget_logs, set_aside
-from atari_dqn.train.summary import sealed_summary, summary_of
 from atari_dqn.train.training_evaluations import session_protocols
 
 
@@ -84,13 +77,13 @@ def start(
                 run.locked(),
                 closing(RunSinks(run, views, open_sinks(sink_options, resolved, run))) as sinks,
             ):
-                session = make_session(training, resolved.spec, run, sinks, _store(run, resolved.spec))
+                session = make_session(training, resolved.spec, run, sinks, store_of(run, resolved.spec))
                 session.notice("started", f"training {resolved.name} on {device}")
                 if origin.choices:
                     session.notice("auto", choices_text(origin.choices))
                 _report_if_slow(session, device, origin.hardware)
                 with session.videos:  # which may take longer than the run
-                    return _run(session, resolved, run, guard)
+                    return run_to_end(session, resolved, run, guard)
 
 
 def resume(
@@ -118,7 +111,7 @@ def resume(
         point = resume_point(run, checkpoint, set_aside_logs=set_aside_logs)
         point.budget(total_frames)
         resolved = recorded_spec(run)
-        store = _store(run, resolved.spec)
+        store = store_of(run, resolved.spec)
         if checkpoint is not None and not discard_later:
             refuse_to_discard(store, point)
         with (
@@ -136,7 +129,7 @@ def resume(
                 if total_frames is not None:
                     _extend(session, total_frames)
                 with session.videos:  # which may take longer than the run
-                    return _run(session, resolved, run, guard)
+                    return run_to_end(session, resolved, run, guard)
 
 
 def _go_back(store: CheckpointStore, point: ResumePoint) -> tuple[str, ...]:
@@ -197,83 +190,6 @@ def _extend(session: Session, total_frames: int) -> None:
     schedules = schedules_that_ended(session.spec)
     message = f"the budget is {total_frames:,} frames now; {schedules}"
     session.notice("extended", message, total_frames=total_frames, schedules=schedules)
-
-
-def make_session(
-    training: Learning, spec: Spec, run: RunDirectory, sinks: RunSinks, checkpoints: CheckpointStore
-) -> Session:
-    """Build the session of a training in a run directory."""
-    return Session(
-        training,
-        spec,
-        run=run,
-        tables=sinks.tables,
-        sinks=sinks,
-        checkpoints=checkpoints,
-        health=HealthMonitor(
-            training,
-            build_gates(spec, training.clock),
-            check_period_updates=spec.gates.check_period_updates,
-            sinks=sinks,
-            run=run,
-            wait_for_checkpoint=checkpoints.wait,
-            contention=_contention_monitor(training, run, sinks),
-        ),
-    )
-
-
-def _contention_monitor(training: Learning, run: RunDirectory, sinks: RunSinks) -> ContentionMonitor:
-    threads = torch.get_num_threads()
-    command, device = resume_command(run), training.device.type
-    return ContentionMonitor(
-        sinks,
-        training.clock,
-        threads=threads,
-        remedy=partial(contention_remedy, threads=threads, device=device, resume_command=command),
-    )
-
-
-def _store(run: RunDirectory, spec: Spec) -> CheckpointStore:
-    return CheckpointStore(
-        run.checkpoints,
-        keep_last=spec.checkpoint.keep_last,
-        keep_best=spec.checkpoint.keep_best,
-        save_replay=spec.checkpoint.replay,
-    )
-
-
-def _run(session: Session, resolved: ResolvedSpec, run: RunDirectory, guard: SignalGuard) -> dict[str, Any]:
-    session.sinks.handle(TrainingStarted(counters=session.training.clock))
-    try:
-        summary = summary_of(session, resolved, session.run(guard))
-        check_lease()
-        write_json_atomically(run.summary, sealed_summary(summary))
-        session.notice("finished", f"finished at {summary['env_frames']:,} frames")
-    except InterruptedRunError as error:
-        error.add_note(
-            f"saved at {session.training.clock.env_frames:,} frames; `{resume_command(run)}` continues"
-        )
-        raise
-    except WorkerDiedError as error:
-        session.notice("worker died", str(error))
-        saved = session.checkpoints.catalog()
-        from_where = f"continues from step {saved[-1].step:,}" if saved else "starts again: nothing was saved"
-        raise InfrastructureError(f"{error}; `{resume_command(run)}` {from_where}") from error
-    except HaltedError:  # its gate has reported it
-        raise
-    except Exception as error:
-        _report_failure(session, error)
-        raise
-    return summary
-
-
-def _report_failure(session: Session, error: Exception) -> None:
-    """Report an error that ends the run and has no notice of its own."""
-    clock = session.training.clock
-    message = " ".join(str(error).split()) or type(error).__name__
-    session.sinks.handle_failure(
-        Notice(kind="failed", step=clock.steps, env_frames=clock.env_frames, message=message)
-    )
 
 
 def _provenance(resolved: ResolvedSpec, training: Learning, origin: Origin) -> dict[str, Any]:

@@ -23,9 +23,10 @@ from atari_dqn.run.checkpoint.state_tree import leaf_digest, leaves
 from atari_dqn.run.checkpoint.store import CheckpointStore, Saved
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.telemetry.columns import TABLES
-from atari_dqn.train.launch import make_session, restore
+from atari_dqn.train.launch import restore
 from atari_dqn.train.resume_point import beginning_of, recorded_spec
 from atari_dqn.train.resumption import reopened, resume_point
+from atari_dqn.train.run_session import make_session
 from atari_dqn.train.run_sinks import RunSinks
 from atari_dqn.train.session import Session
 from atari_dqn.types import StateDict

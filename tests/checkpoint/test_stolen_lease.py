@@ -24,7 +24,7 @@ from atari_dqn.run.leases.lease import HeldLease, LeaseFolder
 from atari_dqn.run.leases.owner import Owner
 from atari_dqn.run.scores import EvaluationEpisode
 from atari_dqn.telemetry.events import Notice
-from atari_dqn.train import launch
+from atari_dqn.train import launch, run_session
 from atari_dqn.train.run_sinks import RunSinks
 
 ELSEWHERE = Owner(host="elsewhere", machine="another machine", pid=4, started=7)
@@ -219,7 +219,7 @@ def test_a_resume_whose_lease_is_stolen_while_it_is_built_leaves_later_rows(
     run.summary.unlink()
     with (run.tables / "update_log.csv").open("a") as log:
         log.write("a row after the checkpoint\n")
-    monkeypatch.setattr(launch, "make_session", theft.at_call_of(launch.make_session))
+    monkeypatch.setattr(launch, "make_session", theft.at_call_of(run_session.make_session))
     with pytest.raises(EndedError):
         launch.resume(run, device=tiny.CPU, views=[], total_frames=None)
     assert files_in(theft.folder) == theft.files
@@ -229,7 +229,7 @@ def test_a_training_whose_lease_is_stolen_at_its_end_writes_no_summary(
     theft: Theft, monkeypatch: pytest.MonkeyPatch
 ):
     run = RunDirectory(theft.folder / "run")
-    monkeypatch.setattr(launch, "summary_of", theft.at_call_of(launch.summary_of))
+    monkeypatch.setattr(run_session, "summary_of", theft.at_call_of(run_session.summary_of))
     with pytest.raises(EndedError):
         tiny.run(run.path, *tiny.FEW_STEPS)
     assert not run.summary.exists()

@@ -11,7 +11,7 @@ from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.tailing.status import RunStatus
 from atari_dqn.telemetry.columns import TABLES
 from atari_dqn.telemetry.events import Event, Notice
-from atari_dqn.train import launch
+from atari_dqn.train import launch, run_session
 
 BEFORE, AFTER = 640, 800
 
@@ -99,7 +99,7 @@ def test_summary_of_the_budget_before_does_not_end_a_raised_one(
     path = tmp_path / "run"
     run(path, *FEW_STEPS)
     with monkeypatch.context() as patch:
-        patch.setattr(launch, "write_json_atomically", no_power)
+        patch.setattr(run_session, "write_json_atomically", no_power)
         with pytest.raises(PowerCut):
             launch.resume(RunDirectory.open(path), device=CPU, views=[], total_frames=120)
     assert resume(path)["env_frames"] == 120

@@ -20,6 +20,7 @@ from atari_dqn.telemetry.writers import TableSink
 from atari_dqn.train import launch
 from atari_dqn.train.interrupt import SignalGuard
 from atari_dqn.train.recent_minibatches import RecentMinibatches
+from atari_dqn.train.run_session import run_to_end
 from atari_dqn.train.session import Session
 
 
@@ -61,14 +62,14 @@ def test_run_that_a_dead_worker_ends_says_where_it_continues(
 ) -> None:
     session = cast(Session, LosesAWorker(*steps))
     with pytest.raises(InfrastructureError) as ended:
-        launch._run(session, tiny(), RunDirectory(tmp_path), SignalGuard())
+        run_to_end(session, tiny(), RunDirectory(tmp_path), SignalGuard())
     assert str(ended.value) == f"worker 0 ended; `dqn resume {tmp_path}` {expected}"
 
 
 def test_dead_worker_is_in_the_event_log(tmp_path: Path) -> None:
     session = LosesAWorker()
     with pytest.raises(InfrastructureError):
-        launch._run(cast(Session, session), tiny(), RunDirectory(tmp_path), SignalGuard())
+        run_to_end(cast(Session, session), tiny(), RunDirectory(tmp_path), SignalGuard())
     assert session.notices == [("worker died", "worker 0 ended")]
 
 
