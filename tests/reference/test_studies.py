@@ -1,6 +1,7 @@
 import math
 import os
 import re
+import tomllib
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
@@ -111,6 +112,18 @@ def seeds() -> pl.DataFrame:
         for name, (prefix, value) in parts.items()
     ]  # fmt: skip
     return pl.concat(tables)
+
+
+@pytest.mark.parametrize(
+    ("sweep", "study"), [("track_a_10m", "nnabla_dqn"), ("dopamine_10m", "dopamine_jax")]
+)
+def test_sweep_for_verdicts_at_ten_million_frames_reaches_the_last_of_the_averaged_frames(
+    sweep: str, study: str
+):
+    averaging = studies()[study].averaging
+    assert averaging is not None
+    budget = tomllib.loads((REPOSITORY / f"runs/sweeps/{sweep}.toml").read_text())["set"]
+    assert averaging.window(10_000_000)[1] <= budget["training"]["total_frames"]
 
 
 @pytest.mark.parametrize("game", ["breakout", "pong"])
