@@ -1,11 +1,11 @@
 """Make the tables of compare/reference from the collected figures.
 
-python scripts/make_reference.py FOLDER CLONE
+python scripts/make_reference.py FOLDER NNABLA_RL DOPAMINE
 
-FOLDER holds the CSV files with one row per seed; its README says how they were collected. CLONE is a clone of
-nnabla-rl (see nnabla_rl_evaluations.py), for its evaluations between those milestones. Here the seeds of
-one study, agent, game and frame count become their mean, lowest, highest and number. Left out: figures from
-human starts, whose starting states are not public; recurrent networks and flickering screens, which are
+FOLDER holds the CSV files with one row per seed; its README says how they were collected. The other two are
+clones, for the figures between its milestones (nnabla_rl_evaluations.py, dopamine_iterations.py). Here the
+seeds of one study, agent, game and frame count become their mean, lowest, highest and number. Left out:
+figures from human starts, whose starting states are not public; recurrent networks and flickering screens, which are
 another task; Atari 100k's human and random columns, which human_random.csv has; and frame counts that no
 table of ours asks for. The Atari 100k column that was recalled from memory is a study of its own.
 """
@@ -16,12 +16,13 @@ import argparse
 from pathlib import Path
 
 import polars as pl
+from dopamine_iterations import iterations
 from nnabla_rl_evaluations import ALGORITHMS, evaluations
 
 TABLES = Path(__file__).parents[1] / "atari_dqn" / "compare" / "reference"
 MILESTONES_FRAMES = [millions * 1_000_000 for millions in (1, 2, 5, 10, 20, 30, 40, 50, 100, 150, 200)]
-SINGLE_EVALUATIONS_FRAMES = [millions * 1_000_000 for millions in (3, 4, 6, 7, 8, 9)]
-"""Where nnabla-rl's figures are of one evaluation, as at its collected milestones below 10M frames."""
+BETWEEN_FRAMES = [millions * 1_000_000 for millions in (3, 4, 6, 7, 8, 9)]
+"""Below 10M figures are of one evaluation or iteration, at milestones and between them."""
 KEYS = ["study", "agent", "game", "env_frames"]
 COLUMNS = [*KEYS, "mean", "lowest", "highest", "n", "copies"]
 BUDGET_FRAMES = 200_000_000
@@ -45,14 +46,16 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("folder", type=Path, help="the folder of the collected figures")
-    parser.add_argument("clone", type=Path, help="a clone of sony/nnabla-rl")
+    parser.add_argument("nnabla_rl", type=Path, help="a clone of sony/nnabla-rl")
+    parser.add_argument("dopamine", type=Path, help="a clone of google/dopamine")
     options = parser.parse_args()
     folder = options.folder
     parts = [
         track_a(folder),
-        between_milestones(options.clone),
+        track_a_between_milestones(options.nnabla_rl),
         best_of_track_a(folder),
         sticky(folder),
+        sticky_between_milestones(options.dopamine),
         papers(folder),
         atari_100k(folder),
     ]
@@ -66,20 +69,18 @@ def main() -> None:
 def track_a(folder: Path) -> pl.DataFrame:
     rows = _read(folder, "curves_track_a.csv").with_columns(study=_track_a_study("nnabla"))
     rows = rows.filter(pl.col("frames").is_in(MILESTONES_FRAMES), ~pl.col("agent").str.starts_with("drqn"))
-    return _over_seeds(rows, "eval_mean_return")
+    return _over_seeds(rows.rename({"frames": "env_frames"}), "eval_mean_return")
 
 
-def between_milestones(clone: Path) -> pl.DataFrame:
-    """Return nnabla-rl's evaluations after the millions of frames between its collected milestones."""
-    rows = evaluations(clone, *ALGORITHMS).rename({"env_frames": "frames"})
-    rows = rows.filter(pl.col("frames").is_in(SINGLE_EVALUATIONS_FRAMES))
+def track_a_between_milestones(clone: Path) -> pl.DataFrame:
+    rows = evaluations(clone, *ALGORITHMS).filter(pl.col("env_frames").is_in(BETWEEN_FRAMES))
     return _over_seeds(rows.with_columns(study=_track_a_study("nnabla")), "mean_return")
 
 
 def best_of_track_a(folder: Path) -> pl.DataFrame:
     """Return the best evaluation of each run, which is a figure of the whole budget."""
     rows = _read(folder, "best_track_a.csv").with_columns(
-        study=_track_a_study("nnabla_best"), frames=pl.lit(BUDGET_FRAMES, pl.Int64)
+        study=_track_a_study("nnabla_best"), env_frames=pl.lit(BUDGET_FRAMES, pl.Int64)
     )
     return _over_seeds(rows.filter(~pl.col("agent").str.starts_with("drqn")), "best_mean_return")
 
@@ -105,7 +106,13 @@ def sticky(folder: Path) -> pl.DataFrame:
         ),
         agent=pl.col("agent").str.strip_suffix("_impala"),
     )
-    return _over_seeds(rows.filter(pl.col("frames").is_in(MILESTONES_FRAMES)), "train_mean_return")
+    rows = rows.filter(pl.col("frames").is_in(MILESTONES_FRAMES))
+    return _over_seeds(rows.rename({"frames": "env_frames"}), "train_mean_return")
+
+
+def sticky_between_milestones(clone: Path) -> pl.DataFrame:
+    rows = iterations(clone).filter(pl.col("env_frames").is_in(BETWEEN_FRAMES))
+    return _over_seeds(rows.with_columns(study=pl.format("dopamine_{}", "codebase")), "mean_return")
 
 
 def papers(folder: Path) -> pl.DataFrame:
@@ -142,15 +149,11 @@ def _single(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _over_seeds(rows: pl.DataFrame, value: str) -> pl.DataFrame:
-    figures = (
-        rows.rename({"frames": "env_frames"})
-        .group_by(KEYS)
-        .agg(
-            mean=pl.col(value).mean().round(3),
-            lowest=pl.col(value).min(),
-            highest=pl.col(value).max(),
-            n=pl.len().cast(pl.Int64),
-        )
+    figures = rows.group_by(KEYS).agg(
+        mean=pl.col(value).mean().round(3),
+        lowest=pl.col(value).min(),
+        highest=pl.col(value).max(),
+        n=pl.len().cast(pl.Int64),
     )
     return figures.with_columns(copies=pl.lit(None, pl.Int64))
 
