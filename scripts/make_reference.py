@@ -5,9 +5,9 @@ python scripts/make_reference.py FOLDER NNABLA_RL DOPAMINE
 FOLDER holds the CSV files with one row per seed; its README says how they were collected. The other two are
 clones, for the figures between its milestones (nnabla_rl_evaluations.py, dopamine_iterations.py). Here the
 seeds of one study, agent, game and frame count become their mean, lowest, highest and number. Left out:
-figures from human starts, whose starting states are not public; recurrent networks and flickering screens, which are
-another task; Atari 100k's human and random columns, which human_random.csv has; and frame counts that no
-table of ours asks for. The Atari 100k column that was recalled from memory is a study of its own.
+figures from human starts, whose starting states are not public; recurrent networks and flickering screens,
+which are another task; Atari 100k's human and random columns, which human_random.csv has; and frame counts
+that no table of ours asks for. The Atari 100k column that was recalled from memory is a study of its own.
 """
 
 from __future__ import annotations
