@@ -9,7 +9,7 @@ import pytest
 sys.path.append(str(Path(__file__).parents[1] / "docs/results"))
 from equal_frames import bracketed, evaluations_at
 from keep_pqn import RESULTS, Run, runs_of
-from keep_pqn_breakout import KEPT, PAGE, page, table
+from keep_pqn_breakout import KEPT, PAGE, DQNRun, dqn_runs, page, table
 
 from atari_dqn.compare.reference.studies import Figure
 
@@ -45,6 +45,11 @@ def test_row_of_a_run_has_dashes_where_it_did_not_come_and_marks_games_that_were
     assert rows[3] == "| PQN, seed 2, evaluations | 3.2 † | – | – | – |"
 
 
+def test_rows_of_dqn_are_those_of_its_seed() -> None:
+    run = DQNRun(made={"seed": 3}, games=GAMES, evaluations=EVALUATIONS)
+    assert table([run]).splitlines()[2] == "| DQN, Track A\\*, seed 3, training games | 5.5 | 10.5 | – | – |"
+
+
 def test_published_figure_has_its_seeds_in_brackets() -> None:
     figure = Figure(
         study="a", agent="dqn", game="breakout", env_frames=1, mean=-1.25, lowest=-2.0, highest=0.5, n=3
@@ -55,4 +60,6 @@ def test_published_figure_has_its_seeds_in_brackets() -> None:
 
 @pytest.mark.skipif(not (RESULTS / KEPT / "games.csv").exists(), reason="no run on Breakout is kept yet")
 def test_page_is_what_the_tables_make() -> None:
-    assert (RESULTS / PAGE).read_text(encoding="utf-8") == page(list(runs_of(RESULTS / KEPT)))
+    assert (RESULTS / PAGE).read_text(encoding="utf-8") == page(
+        list(runs_of(RESULTS / KEPT)), dqn_runs(RESULTS)
+    )

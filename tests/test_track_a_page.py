@@ -2,8 +2,10 @@
 
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import polars as pl
 import pytest
 import torch
@@ -13,20 +15,24 @@ sys.path.append(str(Path(__file__).parents[1] / "docs/results/track_a/doubled_lo
 from doubled_loss import doubled_error
 from equal_frames import evaluations_at
 from keep_pqn import number
-from keep_track_a import KEPT, PAGE, RESULTS, keep, kept_runs, kept_updates, updates
+from keep_track_a import KEPT, PAGE, RESULTS, draw, keep, kept_runs, kept_updates, updates
 from track_a_page import (
     Score,
     TrackARun,
     cell_of,
     page,
+    progress,
     published,
+    resumes,
     score_at,
+    tally,
     training_return,
     verdict_of,
 )
 
 from atari_dqn.compare.reference.studies import Figure, human_random
 
+BREAKOUT = "trackA_lua_he_doubled_area_breakout_seed1"
 FIGURE = Figure(
     study="a", agent="dqn", game="pong", env_frames=1_000_000, mean=3.0, lowest=2.0, highest=4.0, n=3
 )
@@ -96,6 +102,79 @@ def test_score_at_ten_million_frames_is_a_mean_of_evaluations_as_the_published_o
     assert score_at(rows.head(3), 10) is None
 
 
+def test_score_at_ten_million_frames_is_a_mean_up_to_twelve_million() -> None:
+    means = {8: 1.0, 9: 2.0, 10: 3.0, 11: 4.0, 12: 6.0, 13: 100.0}
+    rows = pl.DataFrame(
+        {
+            "env_frames": [1_000_000 * each for each in means],
+            "mean_return": list(means.values()),
+            "frame_caps": [0] * len(means),
+        }
+    )
+    assert score_at(rows, 10) == Score(mean=3.2, is_cut=False)
+
+
+@pytest.mark.parametrize(
+    ("env_frames", "cell"), [(900_000, "3.0"), (1_100_000, "3.0, on track"), (1_100_400, "–")]
+)
+def test_score_is_of_an_evaluation_at_most_a_hundred_thousand_frames_away(env_frames: int, cell: str) -> None:
+    assert cell_of(run_of(env_frames), 1, FIGURE) == cell
+
+
+def games_of_run(*frames: int) -> TrackARun:
+    """A run whose training games end at these frames; the n-th returns 2ⁿ."""
+    games = pl.DataFrame({"env_frames": list(frames), "episode_return": [2.0**n for n in range(len(frames))]})
+    return TrackARun(made={}, games=games, evaluations=run_of().evaluations)
+
+
+def test_training_return_is_of_the_games_that_ended_in_the_200000_frames_before() -> None:
+    run = games_of_run(199_996, 200_000, 200_004, 300_000, 400_000, 400_004)
+    assert training_return(run, 400_000) == (4.0 + 8.0 + 16.0) / 3
+
+
+def test_runs_that_have_not_come_to_ten_million_frames_are_counted() -> None:
+    short = games_of_run(900_000, 2_500_000)
+    finished = TrackARun(made={}, games=short.games, evaluations=run_of(10_000_000).evaluations)
+    assert progress([finished, short, short]) == (
+        "**Not finished**: 2 of 3 runs have not come to 10 million frames; 7.5 million are trained in all."
+    )
+    assert progress([finished, finished]) == "All 2 runs have trained for 10 million frames."
+
+
+@pytest.mark.parametrize(
+    ("made", "text"),
+    [
+        ({"resumes": 0, "inexact_notices": 0}, ""),
+        ({"resumes": 1, "inexact_notices": 0}, "; resumed once, exactly"),
+        ({"resumes": 3, "inexact_notices": 2}, "; resumed 3 times; 2 notices that it may differ"),
+    ],
+)
+def test_page_says_how_often_a_run_was_resumed(made: dict[str, int], text: str) -> None:
+    assert resumes(made) == text
+
+
+def test_curves_of_published_seeds_are_drawn_each_by_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = ["game,seed,env_frames,mean_return", "pong,1,1000000,3.0", "pong,1,2000000,4.0"]
+    rows += ["pong,10,1000000,5.0", "pong,10,2000000,7.0", "breakout,1,1000000,9.0"]
+    (tmp_path / "published.csv").write_text("\n".join(rows))
+    monkeypatch.setattr(plt, "close", lambda figure: None)
+    run = replace(
+        games_of_run(500_000, 2_000_000),
+        made={"game": "pong", "run": "trackA_pong_seed1", "seed": 1},
+        evaluations=run_of(1_000_000, mean=6.0).evaluations,
+    )
+    draw([run], tmp_path / "curves.png")
+    (axes,) = plt.gcf().axes
+    monkeypatch.undo()
+    plt.close("all")
+    seeds = [(*map(tuple, line.get_data()),) for line in axes.lines if "nnabla" in str(line.get_label())]
+    assert sorted(seeds) == [((1.0, 2.0), (3.0, 4.0)), ((1.0, 2.0), (5.0, 7.0))]
+    here = [(*map(tuple, line.get_data()),) for line in axes.lines if "here" in str(line.get_label())]
+    assert here == [((1.0,), (6.0,))]
+
+
 def test_run_without_an_evaluation_is_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "eval_log.csv").write_text("env_frames,mean_return\n")
@@ -148,22 +227,17 @@ def test_games_that_the_cap_ended_are_counted_on_the_page() -> None:
     assert stated in (RESULTS / PAGE).read_text(encoding="utf-8")
 
 
-def test_training_returns_on_breakout_are_what_the_page_says_of_them() -> None:
-    name = "trackA_lua_he_doubled_area_breakout_seed1"
-    (run,) = [each for each in kept_runs(RESULTS) if each.made["run"] == name]
-    found = [f"{training_return(run, frames):.0f}" for frames in (6_000_000, 8_000_000, 10_000_000)]
-    stated = "it is {} at 6M, {} at 8M and {} at 10M".format(*found)
-    assert stated in " ".join((RESULTS / PAGE).read_text(encoding="utf-8").split())
-
-
-def test_summary_counts_the_verdicts_of_the_nearest_settings() -> None:
-    text = (RESULTS / PAGE).read_text(encoding="utf-8")
-    rows = [line for line in text.splitlines() if line.startswith("|") and "resize by area, seed 1 |" in line]
-    scores = [cell for row in rows if "on track" in row for cell in row.split("|")]
-    words = ["on track", "just below", "**below**", "above"]
-    assert [sum(word in cell for cell in scores) for word in words] == [11, 5, 2, 0]
-    stated = "of their eighteen scores with a verdict, up to 9M frames, eleven are on track, five just below"
-    assert f"{stated}, two below, and none is above" in " ".join(text.split())
+def test_verdicts_on_the_runs_like_the_published_ones_are_counted() -> None:
+    rows = pl.DataFrame(
+        {"env_frames": [1_000_000, 5_000_000], "mean_return": [1.0, 99.0], "frame_caps": [0, 0]}
+    )
+    made = {"run": "trackA_lua_he_doubled_area_breakout_seed1", "game": "breakout", "resize": "area"}
+    run = TrackARun(made=made, games=pl.DataFrame(), evaluations=rows)
+    other = TrackARun(made={**made, "run": "trackA_breakout_seed1"}, games=pl.DataFrame(), evaluations=rows)
+    expected = (
+        "2 verdicts up to 10M frames: 1 on track, none just below, none below, none just above, 1 above"
+    )
+    assert tally([run, other]) == expected
 
 
 def scores(evaluations: pl.DataFrame, *millions: int) -> list[str]:
@@ -171,14 +245,30 @@ def scores(evaluations: pl.DataFrame, *millions: int) -> list[str]:
     return [number(each["mean_return"].item()) for each in at]
 
 
-def test_breakout_from_8m_to_10m_is_what_the_page_says_of_it() -> None:
-    name, millions = "trackA_lua_he_doubled_area_breakout_seed1", (8, 9, 10)
-    (run,) = [each for each in kept_runs(RESULTS) if each.made["run"] == name]
-    rows = pl.read_csv(RESULTS / KEPT / "published.csv").filter(game="breakout", seed=100)
-    here, there = scores(run.evaluations, *millions), scores(rows, *millions, 11)
-    stated = "here it is {}, {} and {}, there, with seed 100, {}, {} and {}, before {} at 11M"
+def test_breakout_from_8m_to_12m_is_what_the_page_says_of_it() -> None:
+    (run,) = [each for each in kept_runs(RESULTS) if each.made["run"] == BREAKOUT]
+    rows = pl.read_csv(RESULTS / KEPT / "published.csv").filter(game="breakout")
+    here, there = (scores(each, 8, 9, 10, 11) for each in (run.evaluations, rows.filter(seed=100)))
+    (last,), at_the_end = scores(run.evaluations, 12), rows.filter(env_frames=12_000_000)["mean_return"]
+    stated = [
+        "here it is {}, {} and {}, and then {} at 11M; there, with seed 100, {}, {}, {} and {}.".format(
+            *here, *there
+        ),
+        f"{last} at 12M is less than their {number(at_the_end.min())} to {number(at_the_end.max())}.",
+    ]
     text = " ".join((RESULTS / PAGE).read_text(encoding="utf-8").split())
-    assert stated.format(*here, *there) in text
+    assert [sentence for sentence in stated if sentence not in text] == []
+
+
+def test_breakout_games_of_more_than_100_points_are_counted_on_the_page() -> None:
+    (run,) = [each for each in kept_runs(RESULTS) if each.made["run"] == BREAKOUT]
+    spans = [
+        run.games.filter(pl.col("env_frames").is_between(begin * 1e6, end * 1e6, closed="right"))
+        for begin, end in ((7, 10), (10, 12))
+    ]
+    counts = [number for each in spans for number in ((each["episode_return"] > 100).sum(), len(each))]
+    stated = "between 7M and 10M they are {} in {}, and between 10M and 12M {} in {}".format(*counts)
+    assert stated in " ".join((RESULTS / PAGE).read_text(encoding="utf-8").split())
 
 
 def test_random_play_is_what_the_page_says_of_it() -> None:

@@ -1,6 +1,7 @@
-"""Keep runs of PQN on Breakout, and make their page: scores at equal frames next to published seeds of DQN.
+"""Keep runs of PQN on Breakout, and make their page: scores next to those of DQN, here and published.
 
-The tables are those of `gather.py`, in `pqn_breakout/`; the published figures come with the package.
+The tables are those of `gather.py`, in `pqn_breakout/`; DQN's runs are among those that `keep_track_a.py`
+kept, and the published figures come with the package.
 
 python docs/results/keep_pqn_breakout.py outputs/pqn_breakout_seed1     keep runs, make the page
 python docs/results/keep_pqn_breakout.py                                make the page again
@@ -9,6 +10,7 @@ python docs/results/keep_pqn_breakout.py                                make the
 from __future__ import annotations
 
 import argparse
+from dataclasses import dataclass
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -16,12 +18,15 @@ import polars as pl
 from equal_frames import bracketed, evaluations_at
 from gather import by_name, gather
 from keep import WINDOW_EPISODES
-from keep_pqn import RESULTS, Run, filled, name_of, number, runs_of, score_at
+from keep_pqn import RESULTS, Run, descriptions, filled, name_of, number, runs_of, score_at, scores_table
 
 from atari_dqn.compare.reference.studies import curves
 
 KEPT, PLOT, PAGE = Path("pqn_breakout"), Path("pqn_breakout/curves.png"), Path("pqn_breakout.md")
-MILLIONS = (1, 2, 5, 10)
+DQN_KEPT = Path("track_a")
+DQN_RUNS = "trackA_lua_he_doubled_area_breakout_seed"
+"""How the names of DQN's runs begin: Track A with four settings of nnabla-rl's code."""
+MILLIONS, MINUTES = (1, 2, 5, 10), (15, 30, 60, 90)
 PUBLISHED = {
     ("nnabla_dqn", "dqn"): "DQN, nnabla-rl, evaluation games",
     ("dopamine_jax", "dqn"): "DQN, Dopamine (JAX), training games",
@@ -31,43 +36,62 @@ PUBLISHED = {
 TEXT = """\
 # What does PQN learn of Breakout in ten million frames?
 
-[PQN](../algorithms.md#pqn) has no replay and no target network, and plays Breakout in 128 environments. The
-mean of the last {window} training games that had ended, and of the evaluation at that time, at 10M of those
-from 8M on; for published runs the mean over their seeds, the lowest and the highest seed in brackets. A dash:
-no such figure.
+[PQN](../algorithms.md#pqn) has no replay and no target network, and plays Breakout in 128 environments. DQN
+is [Track A with four settings of nnabla-rl's code](track_a.md), in one environment. The mean of the last
+{window} training games that had ended, and of the evaluation at that time, at 10M of those from 8M on; for
+published runs the mean over their seeds, the lowest and the highest seed in brackets. A dash: no such figure.
 †: the cap of 108,000 frames cut games.
 
 {table}
 
+After equal minutes, the mean of the last {window} training games:
+
+{minutes}
+
 ![Return by frames, with published figures, and by minutes]({plot})
 
 {runs}
+{dqn_runs}
 
-- **Scores are not comparable in size, because protocols differ.** PQN and nnabla-rl play without sticky
-  actions, Dopamine with a quarter of the actions repeated. PQN is evaluated without ε, nnabla-rl's DQN
-  with 0.05; a training game of PQN has the ε of its schedule, one of Dopamine 0.01 after its first
-  million frames. PQN's games end after 108,000 frames, nnabla-rl's after 400,000.
-- **Figures are averages over different spans.** Those of nnabla-rl at 10M are means of the evaluations from
-  8M to 12M frames, ours at 10M ends there, so that it is lower while scores rise; below 10M they are single
-  evaluations. Those of Dopamine are means of all training games of the million frames before, at 10M of
-  those from 7M to 12M; at 1M they include the random games of the beginning. An evaluation of PQN has 10
-  games, the last one 30.
+- **The minutes compare two processes, not two algorithms at their best.** PQN had both cores of its machine.
+  DQN had one, next to other work. With two for itself it plays [1,535 frames/s on Pong](speed.md), with which
+  ten million frames take 109 minutes.
+- **Scores are not comparable in size, because protocols differ.** PQN, Track A and nnabla-rl play without
+  sticky actions, Dopamine with a quarter of the actions repeated. PQN is evaluated without ε, DQN here and in
+  nnabla-rl with 0.05; a training game of PQN and of Track A has the ε of its schedule, which ends at 0.001
+  and at 0.1, one of Dopamine 0.01 after its first million frames. PQN's games end after 108,000 frames, those
+  of Track A after 18,000, nnabla-rl's after 400,000.
+- **Figures are averages over different spans.** Those of nnabla-rl and Track A at 10M are means of the
+  evaluations from 8M to 12M frames, PQN's ends at 10M, so that it is lower while scores rise; below 10M they
+  are single evaluations. Those of Dopamine are means of all training games of the million frames before, at
+  10M of those from 7M to 12M; at 1M they include the random games of the beginning. An evaluation of PQN has
+  10 games, the last one 30, one of Track A 30.
 - **Dopamine's Rainbow** is C51 with 3-step returns and prioritized replay, without the other parts.
 - **Minutes** are those of the whole run, with its evaluations and checkpoints, on the processor named. A run
   that gave notice of a busy machine had other programs next to it, and takes less time alone.
 - PQN's ε goes to 0.001 over a tenth of the run, as in its paper, which has 20 times the frames.
 
-**Not shown:** how far PQN's seeds differ, for an agent with one; DQN on this machine; PQN with the 200
+**Not shown:** how far seeds differ, for an agent with one; DQN with two cores to itself; PQN with the 200
 million frames of its paper.
 
 Made from [runs.csv](pqn_breakout/runs.csv), [games.csv](pqn_breakout/games.csv) and
-[evaluations.csv](pqn_breakout/evaluations.csv) by
+[evaluations.csv](pqn_breakout/evaluations.csv), and from [Track A's tables](track_a/runs.csv), by
 
 ```
 {commands}
 python docs/results/keep_pqn_breakout.py RUN...
 ```
 """
+
+
+@dataclass(frozen=True, kw_only=True)
+class DQNRun(Run):
+    """A kept run of Track A on Breakout."""
+
+    @property
+    def label(self) -> str:
+        """The agent, its track and the seed, for display."""
+        return f"DQN, Track A\\*, seed {self.made['seed']}"
 
 
 def main() -> None:
@@ -79,15 +103,29 @@ def main() -> None:
     options = parser.parse_args()
     if options.runs:
         gather(options.out / KEPT, by_name(options.runs, name_of))
-    runs = list(runs_of(options.out / KEPT))
-    draw(runs, options.out / PLOT)
-    (options.out / PAGE).write_text(page(runs), encoding="utf-8")
-    print(page(runs))
+    runs, dqn = list(runs_of(options.out / KEPT)), dqn_runs(options.out)
+    draw(runs, dqn, options.out / PLOT)
+    (options.out / PAGE).write_text(page(runs, dqn), encoding="utf-8")
+    print(page(runs, dqn))
 
 
-def page(runs: list[Run]) -> str:
+def dqn_runs(results: Path) -> list[DQNRun]:
+    """Return the runs of DQN, which another page keeps."""
+    kept = runs_of(results / DQN_KEPT)
+    return [DQNRun(**vars(run)) for run in kept if run.made["run"].startswith(DQN_RUNS)]
+
+
+def page(runs: list[Run], dqn: list[DQNRun]) -> str:
     """Make the page."""
-    return filled(TEXT, runs, table=table(runs), plot=PLOT)
+    minutes = {f"{each} min": ("minutes", float(each)) for each in MINUTES}
+    return filled(
+        TEXT,
+        runs,
+        table=table([*runs, *dqn]),
+        plot=PLOT,
+        minutes=scores_table([*runs, *dqn], minutes),
+        dqn_runs=descriptions(dqn),
+    )
 
 
 def table(runs: list[Run]) -> str:
@@ -114,15 +152,16 @@ def score_of(evaluations: pl.DataFrame) -> str:
     return number(mean) + " †" * (evaluations["frame_caps"].sum() > 0)
 
 
-def draw(runs: list[Run], path: Path) -> None:
+def draw(runs: list[Run], dqn: list[DQNRun], path: Path) -> None:
     """Draw the mean of the last training games and the evaluations, by frames next to published ones."""
-    figure, (by_frames, by_minutes) = plt.subplots(1, 2, figsize=(11, 4), sharey=True, layout="constrained")
-    for run in runs:
+    figure, (by_frames, by_minutes) = plt.subplots(1, 2, figsize=(11, 5), sharey=True, layout="constrained")
+    for run in [*runs, *dqn]:
+        color, label = "C4" if isinstance(run, DQNRun) else "C0", run.label.replace("\\", "")
         mean = run.games["episode_return"].rolling_mean(WINDOW_EPISODES)
-        by_frames.plot(run.games["env_frames"] * 1e-6, mean, color="C0", label=f"{run.label}, training games")
+        by_frames.plot(run.games["env_frames"] * 1e-6, mean, color=color, label=f"{label}, training games")
         evaluated = run.evaluations["env_frames"] * 1e-6, run.evaluations["mean_return"]
-        by_frames.plot(*evaluated, "o", color="C0", markersize=4, label=f"{run.label}, evaluations")
-        by_minutes.plot(run.games["minutes"], mean, color="C0")
+        by_frames.plot(*evaluated, "o", color=color, markersize=4, label=f"{label}, evaluations")
+        by_minutes.plot(run.games["minutes"], mean, color=color)
     for color, (place, name) in enumerate(PUBLISHED.items(), start=1):
         found = [each for each in curves("breakout")[place] if each.env_frames <= 1e6 * max(MILLIONS)]
         frames = [each.env_frames * 1e-6 for each in found]
@@ -132,7 +171,8 @@ def draw(runs: list[Run], path: Path) -> None:
     by_frames.set_xlabel("emulator frames (millions)")
     by_minutes.set_xlabel("minutes since the start")
     by_frames.set_ylabel("return of a game")
-    by_minutes.legend(*by_frames.get_legend_handles_labels(), fontsize="small", loc="upper left")
+    shown = by_frames.get_legend_handles_labels()
+    figure.legend(*shown, loc="outside lower center", ncols=2, fontsize="small")
     for place in (by_frames, by_minutes):
         place.grid(alpha=0.3)
     figure.savefig(path, dpi=110, metadata={"Software": None})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,13 +26,15 @@ VARIANTS = {
     "trackA_lua_he_doubled_area": "Lua code's, He's weights, doubled gradients, resize by area",
 }
 """By the part of a run's name before its game. `trackA_lua_2m` has a budget of 2M frames."""
+NEAREST = "trackA_lua_he_doubled_area"
+"""The variant that is most like nnabla-rl's code."""
 MILLIONS = range(1, 11)
 TOTAL_MILLIONS = max(MILLIONS)
 UPDATES_FRAMES = 200_000
 """Length of the intervals over which the update log is averaged."""
 UPDATES_AT = (400_000, 600_000, 1_000_000, 1_600_000, 2_000_000)
 """Ends of the intervals that the page shows."""
-CUT_NOTE = f" {MARK}: the cap cut games, so that there is no verdict."
+CUT_NOTE = f"\n{MARK}: the cap cut games, so that there is no verdict."
 OTHER_RESIZE_MARK = "‡"
 """The mark of a score on frames that are resized otherwise than the published ones."""
 PUBLISHED_RESIZE = "area"
@@ -58,15 +61,16 @@ class TrackARun(Run):
     @property
     def place(self) -> tuple[str, int, int]:
         """The place in the page's order: by game, variant and seed."""
-        return self.game, [*VARIANTS].index(self._variant), self.made["seed"]
+        return self.game, [*VARIANTS].index(self.variant), self.made["seed"]
 
     @property
     def label(self) -> str:
         """The variant and the seed, for display."""
-        return f"{VARIANTS[self._variant]}, seed {self.made['seed']}"
+        return f"{VARIANTS[self.variant]}, seed {self.made['seed']}"
 
     @property
-    def _variant(self) -> str:
+    def variant(self) -> str:
+        """The settings, a key of `VARIANTS`."""
         return str(self.made["run"]).partition(f"_{self.game}_seed")[0]
 
     @property
@@ -84,6 +88,7 @@ def page(runs: list[TrackARun], updates: pl.DataFrame) -> str:
         interval=f"{UPDATES_FRAMES:,}",
         games=" and ".join(game.capitalize() for game in games_of(runs)),
         table=scores,
+        tally=tally(runs),
         updates=table_of_updates(runs, updates),
         cut=CUT_NOTE if MARK in scores else "",
         progress=progress(runs),
@@ -111,6 +116,21 @@ def table(runs: list[TrackARun]) -> str:
         cells = (bracketed(figures[each]) for each in MILLIONS)
         lines.append(f"| | nnabla-rl, DQN | {' | '.join(cells)} |")
     return "\n".join(lines)
+
+
+def tally(runs: list[TrackARun]) -> str:
+    """Count the verdicts on the runs that are most like nnabla-rl's."""
+    cells = [
+        cell_of(run, each, figure_of(run.game, each))
+        for run in runs
+        if run.variant == NEAREST
+        for each in MILLIONS
+    ]
+    counts = Counter(cell.partition(", ")[2].strip("*") for cell in cells)
+    del counts[""]  # without a verdict
+    words = ("on track", "just below", "below", "just above", "above")
+    found = ", ".join(f"{counts[word] or 'none'} {word}" for word in words)
+    return f"{counts.total()} verdicts up to {TOTAL_MILLIONS}M frames: {found}"
 
 
 def table_of_updates(runs: list[TrackARun], updates: pl.DataFrame) -> str:
