@@ -9,6 +9,7 @@ import typer
 
 from atari_dqn.cli.command import Command, Group
 from atari_dqn.cli.options import SetOption
+from atari_dqn.cli.tables import print_lines
 from atari_dqn.formatting import printable, wrapped
 
 if TYPE_CHECKING:
@@ -55,7 +56,8 @@ def check(spec: SpecArgument, overrides: SetOption = None) -> None:
 
     resolved, _ = resolve_auto_here(_load(spec, overrides), _has_kernels)
     marks = f"; deviates in {', '.join(resolved.deviations)}" if resolved.deviations else ""
-    typer.echo(printable(f"{spec}: ok, track {resolved.track_label}, game {resolved.spec.game}{marks}"))
+    ok = f"{spec}: ok, track {resolved.track_label}, game {resolved.spec.game}{marks}"
+    print_lines([printable(ok)])
 
 
 @app.command(cls=Command, epilog=_DIFF_EXAMPLES)

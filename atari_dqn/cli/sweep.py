@@ -20,7 +20,7 @@ from atari_dqn.cli.options import (
     number,
     refuse_ignored,
 )
-from atari_dqn.cli.tables import print_table
+from atari_dqn.cli.tables import print_lines, print_table
 from atari_dqn.envs.processes import interrupts_blocked
 from atari_dqn.errors import UserError
 from atari_dqn.formatting import plural
@@ -242,8 +242,7 @@ def _print_plan(opened: OpenedSweep, planned: SweepPlan) -> None:
     """Print a plan; `UserError` after it if the sweep would be refused."""
     from atari_dqn.scale.plan import plan_lines
 
-    for each in opened.choices:
-        typer.echo(str(each))
+    print_lines(map(str, opened.choices))
     print_table(partial(plan_lines, planned))
     _check_all_fit(opened, planned)
 
@@ -258,7 +257,7 @@ def _check_all_fit(opened: OpenedSweep, planned: SweepPlan) -> None:
     lacking = " and ".join(dict.fromkeys(what for run in unfit for what in run.lacking))
     problem = f"{who} not fit: this machine has too little {lacking}"
     if not all(lease.owner.is_here for lease in opened.folder.leases.current().values()):
-        typer.echo(f"{problem}; left to the other hosts that work on the sweep")
+        print_lines([f"{problem}; left to the other hosts that work on the sweep"])
         return
     raise UserError(
         f"{problem}; see --plan. Lower the keys that need it, or take it out of the sweep; where several "
@@ -276,10 +275,11 @@ def _begin(
         opened = reopen_sweep(path)
     else:
         opened = open_sweep(loaded, path, device=planned.record.device, hardware=hardware)
-        for each in opened.choices:
-            typer.echo(str(each))
-        for member in opened.record.former:
-            typer.echo(f"{member.name} is not in {loaded.path} any more; it is kept, and not continued")
+        print_lines(map(str, opened.choices))
+        print_lines(
+            f"{member.name} is not in {loaded.path} any more; it is kept, and not continued"
+            for member in opened.record.former
+        )
     if retry:
         for member in opened.record.members:
             opened.folder.failure(member.name).unlink(missing_ok=True)

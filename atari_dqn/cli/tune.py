@@ -18,6 +18,7 @@ from atari_dqn.cli.options import (
     is_on_ray,
     refuse_ignored,
 )
+from atari_dqn.cli.tables import print_lines
 from atari_dqn.envs.processes import interrupts_blocked
 from atari_dqn.errors import UserError
 
@@ -182,14 +183,12 @@ def _planned(tune: Tune, path: Path, hardware: Hardware, devices: Sequence[str])
 def _print_plan(opened: OpenedTune, hardware: Hardware, devices: Sequence[str], jobs: int | None) -> None:
     from atari_dqn.scale.tuning.plan import plan_lines
 
-    for choice in opened.choices:
-        typer.echo(str(choice))
-    typer.echo("\n".join(plan_lines(opened.record, hardware, devices, jobs=jobs)))
+    print_lines(map(str, opened.choices))
+    print_lines(plan_lines(opened.record, hardware, devices, jobs=jobs))
 
 
 def _begin(opened: OpenedTune) -> None:
     from atari_dqn.scale.tuning.folder import write_tune_record
 
-    for choice in opened.choices:
-        typer.echo(str(choice))
+    print_lines(map(str, opened.choices))
     write_tune_record(opened.folder, opened.record)

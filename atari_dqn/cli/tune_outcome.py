@@ -5,9 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-import typer
-
-from atari_dqn.cli.tables import print_table
+from atari_dqn.cli.tables import print_lines, print_table
 from atari_dqn.errors import HaltedError, InterruptedRunError
 
 if TYPE_CHECKING:
@@ -59,4 +57,4 @@ def conclude(
     print_outcome(record, folder, log)
     if not standing.ranked:
         raise HaltedError("no trial is complete: their reasons are in the table above")
-    typer.echo(f"best specs: {folder.best}/*.toml; table: {folder.table}; plot: {folder.plot}")
+    print_lines([f"best specs: {folder.best}/*.toml; table: {folder.table}; plot: {folder.plot}"])

@@ -18,7 +18,11 @@ from typing import Any, BinaryIO
 
 from atari_dqn.errors import DiskFullError, UserError
 
+_OPEN_FILES = "raise the limit on open files (ulimit -n), or end other programs"
+_LIMITS = {errno.EMFILE: _OPEN_FILES, errno.ENFILE: _OPEN_FILES}
+"""Remedies of errors that are no fault of the path; reading has them too."""
 _REMEDIES = {
+    **_LIMITS,
     errno.ENOSPC: "free space on that disk, or choose another place",
     errno.EDQUOT: "free space within your quota, or choose another place",
     errno.EFBIG: "raise the limit on file sizes (ulimit -f), or choose another place",
@@ -57,9 +61,8 @@ def reading(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise UserError(
-            f"cannot read {_culprit(error, path)}: {_cause(error)}; make it readable, or name another"
-        ) from error
+        remedy = _LIMITS.get(error.errno or 0, "make it readable, or name another")
+        raise UserError(f"cannot read {_culprit(error, path)}: {_cause(error)}; {remedy}") from error
 
 
 @contextmanager

@@ -33,11 +33,18 @@ class PlannedRun:
     need: Need
     lacking: tuple[str, ...] = ()
     """What this machine has too little of for it, even if nothing else is trained there."""
+    written: int = 0
+    """Bytes of disk space that its checkpoints take already."""
 
     @property
     def seconds(self) -> float | None:
         """Training time that is left, without evaluations; None if no rate is known."""
         return self.frames_left / self.frames_per_second if self.frames_per_second else None
+
+    @property
+    def disk_left(self) -> int:
+        """Bytes of disk space that it still needs."""
+        return max(0, self.need.disk - self.written)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,15 +94,15 @@ def make_sweep_plan(
     runs = []
     for member in record.members:
         found = begun.get(member.name)
-        frames_left = member.total_frames if found is None else found.total_frames - found.env_frames
         runs.append(
             PlannedRun(
                 name=member.name,
                 state="waiting" if found is None else found.state,
-                frames_left=max(0, frames_left),
+                frames_left=_frames_left(member, found),
                 frames_per_second=known.get(member.label),
                 need=needs.of(member, devices[0]),
                 lacking=tuple(room.lacking(member.name, needs.by_device(member, devices))),
+                written=0 if status is None else status.folder.written_bytes(member.name),
             )
         )
     pending = [each for each, run in zip(record.members, runs, strict=True) if run.state not in ENDED]
@@ -111,6 +118,12 @@ def make_sweep_plan(
         cores=hardware.cores_usable,
         disk_free=hardware.disk_free_bytes,
     )
+
+
+def _frames_left(member: Member, found: MemberStatus | None) -> int:
+    """Return the frames that a run has not trained yet; `found`: its status, None if it has not begun."""
+    total, done = (member.total_frames, 0) if found is None else (found.total_frames, found.env_frames)
+    return max(0, total - done)
 
 
 def _begun(record: SweepRecord, status: SweepStatus | None) -> dict[str, MemberStatus]:
@@ -194,7 +207,7 @@ def _sums(plan: SweepPlan) -> Iterator[str]:
         limit = f"; one more would lack {' and '.join(plan.limited_by)}" if plan.limited_by else ""
         yield f"at once here: {plan.at_once}, on {plural(plan.cores, 'core')}{limit}"
         yield _time(plan)
-    disk = sum(run.need.disk for run in left)
+    disk = sum(run.disk_left for run in left)
     short = "" if disk <= plan.disk_free else ": too little for all, so the last runs may have to wait"
     yield f"disk of all: {size(disk)} of {size(plan.disk_free)} free{short}"
     for name in plan.former:

@@ -117,11 +117,11 @@ class Runner:
 
     def _ended(self, member: Member, code: int, crashes: int, start: int) -> Outcome | None:
         """Return the outcome of a training that has ended; None if it is to be resumed."""
-        if code == 0 and self.folder.has_finished(member.name):
-            return Outcome(kind="finished")
         if code == RunLockedError.exit_code:
             return Outcome(kind="held")
         kind: FailureKind | None = KIND_OF_EXIT.get(code)
+        if kind is None and self.folder.has_finished(member.name):  # also if a signal came afterwards
+            return Outcome(kind="finished")
         if kind is None and self.stop.is_set():
             return Outcome(kind="stopped")
         if kind is None and crashes < MOST_CRASHES:

@@ -30,9 +30,10 @@ from atari_dqn.view.suspendable_live import SuspendableLive
 _HEADER_LINES = 2
 _COLUMNS = {"gates": 32, "throughput": 20, "replay": 20}
 """Widths of panels, by title; the others of a row share the remaining width."""
-_NEEDED_COLUMNS = {"evaluations": 40}
+_NEEDED_COLUMNS = {"evaluations": 40, "notices": 44}
+"""The least widths of panels that share a row, by the first word of their titles."""
 _FEWEST_COLUMNS = 28
-"""The least width of any other panel that shares a row. In a narrower terminal the row has fewer panels."""
+"""The least width of any other. In a narrower terminal the row has fewer panels."""
 _LINES = 24
 """Height that shows every panel in full, but no table of actors."""
 _ALERT_LINES = 7
@@ -158,10 +159,12 @@ def _shrunk(rows: Rows, lines: int) -> Iterator[tuple[int | None, tuple[Panel, .
 
 def _fitting(row: Sequence[Panel], columns: int) -> Sequence[Panel]:
     """Leave out the last panels of a row until each of the others has its width; the first one stays."""
-    needed = sum(
-        _COLUMNS.get(panel.title) or _NEEDED_COLUMNS.get(panel.title, _FEWEST_COLUMNS) for panel in row
-    )
+    needed = sum(map(_needed_columns, row))
     return row if needed <= columns or len(row) == 1 else _fitting(row[:-1], columns)
+
+
+def _needed_columns(panel: Panel) -> int:
+    return _COLUMNS.get(panel.title) or _NEEDED_COLUMNS.get(panel.title.split()[0], _FEWEST_COLUMNS)
 
 
 def _layout_row(size: int | None, panels: Sequence[Panel]) -> Layout:

@@ -68,10 +68,11 @@ def _evaluation(status: RunStatus, damage: str) -> str:
     if row is None:
         return "not known" if "eval_log.csv" in damage else "none yet"
     mean, std = (score(float(row[f"{name}_return"])) for name in ("mean", "std"))
+    spread = f" ± {std}" if row["episodes"] > 1 else ""
     protocol = fingerprint(str(row["protocol"]))
     cut = f", {row['frame_caps']:.0f} cut by the frame cap" if row["frame_caps"] else ""
     return (
-        f"{mean} ± {std}, {row['eval_type']}, {plural(row['episodes'], 'episode')}{cut}, "
+        f"{mean}{spread}, {row['eval_type']}, {plural(row['episodes'], 'episode')}{cut}, "
         f"at {row['env_frames']:,} frames [{protocol}]"
     )
 

@@ -230,8 +230,8 @@ def test_resumed_run_outlives_a_later_entry_that_never_became_the_latest(store: 
     assert store.latest().name == "step_000000003"
 
 
-def test_run_without_a_checkpoint_says_so(store: CheckpointStore) -> None:
-    with pytest.raises(UserError, match=r"no checkpoint was saved before the run ended"):
+def test_run_without_a_checkpoint_yet_says_how_it_gets_one(store: CheckpointStore) -> None:
+    with pytest.raises(UserError, match=r"no checkpoint is saved yet; wait for the .*`dqn resume .*` if"):
         store.latest()
 
 

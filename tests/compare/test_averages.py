@@ -51,6 +51,13 @@ def test_an_evaluation_at_the_end_of_a_run_is_not_compared_with_a_mean_beyond_it
     assert compared.reference.differences == ("mean over 8M to 12M frames",)
 
 
+def test_an_evaluation_a_whole_iteration_after_the_frames_of_a_mean_does_not_count(tmp_path: Path):
+    run = make_run(tmp_path / "run", [*EARLY, 1.0, 12.0, 8.0], period_frames=2_000_000)
+    table = run / "eval_log.csv"
+    table.write_text(table.read_text().replace(",12000000,", ",12000004,"))
+    assert figure_of([run], "nnabla_dqn", at_frames=10_000_000).score == (1.0 + 12.0) / 2
+
+
 TRAINING = {"spec": "dopamine_dqn.toml", "period_frames": 500_000, "training_return": -19.0}
 
 
@@ -62,6 +69,18 @@ def test_training_games_are_compared_once_epsilon_has_its_last_value(
 ):
     returns = [-20.0] * (2 * millions)
     compared = found(tmp_path, returns, "dopamine_jax", at_frames=millions * 1_000_000, **TRAINING)
+    assert compared.reference.differences == differences
+
+
+@pytest.mark.parametrize(
+    ("decay_frames", "differences"),
+    [(3_920_000, ()), (3_920_004, ("games while ε fell, until 4,000,004 frames",))],
+)
+def test_training_games_are_compared_if_epsilon_has_its_last_value_where_their_frames_begin(
+    tmp_path: Path, decay_frames: int, differences: tuple[str, ...]
+):
+    options = {**TRAINING, "overrides": [f"exploration.epsilon_decay_frames={decay_frames}"]}
+    compared = found(tmp_path, [-20.0] * 10, "dopamine_jax", at_frames=5_000_000, **options)
     assert compared.reference.differences == differences
 
 

@@ -59,6 +59,17 @@ def test_runs_of_unequal_length_are_not_said_to_be_compared_at_the_shortest_if_a
     assert not any("of unequal length" in each for each in warnings)
 
 
+@pytest.mark.parametrize(("late_frames", "is_warned"), [(28, False), (32, True)])
+def test_lengths_are_unequal_if_they_differ_by_a_whole_iteration(
+    tmp_path: Path, late_frames: int, is_warned: bool
+):
+    runs = [
+        make_run(tmp_path / str(seed), [1.0, 2.0], overrides=[f"seed={seed}", EIGHT], late_frames=late)
+        for seed, late in ((1, 0), (2, late_frames))
+    ]
+    assert any("of unequal length" in each for each in compared(runs).warnings) is is_warned
+
+
 def test_light_evaluation_is_no_best_score(tmp_path: Path):
     run = make_run(tmp_path / "run", [99.0, 1.0])
     table = run / "eval_log.csv"

@@ -2,6 +2,7 @@ import json
 import math
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,12 @@ import pytest
 from tiny import run
 
 from atari_dqn.compare.comparison import Comparison, GroupResult, compare
+from atari_dqn.compare.group import group_runs
+from atari_dqn.compare.load import load_runs
 from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.files.atomic import sha256_of_file
+from atari_dqn.spec.digest import cannot_change_results
+from atari_dqn.spec.keys import Scalar
 from runs import PERIOD_FRAMES, make_run
 
 NAN = math.nan
@@ -226,6 +231,22 @@ def test_keys_that_no_spec_leaves_to_the_machine_tell_methods_apart_whatever_a_r
     assert len(compared(*runs).results) == 2
 
 
+def other_value(value: Scalar) -> Scalar:
+    """Return another value of the same type."""
+    if isinstance(value, bool | str):
+        return f"{value}x" if isinstance(value, str) else not value
+    return 1.0 if math.isinf(value) else value + 1
+
+
+def test_runs_that_differ_in_any_key_that_can_change_results_are_two_groups(tmp_path: Path):
+    (run,) = load_runs([make_run(tmp_path / "run", [1.0])])
+    others = {
+        key: replace(run, values={**run.values, key: other_value(run.values[key])}) for key in run.values
+    }
+    merged = {key for key, other in others.items() if len(group_runs([run, other])) == 1}
+    assert merged == {key for key in others if cannot_change_results(key)} | {"seed", "learner.threads"}
+
+
 def test_keys_that_cannot_change_results_are_no_other_group(seeds: list[Path], tmp_path: Path):
     other = make_run(tmp_path / "other", [0.0] * 4, overrides=["seed=4", "system.workers=2"])
     assert only(*seeds, other).last.n == 4
@@ -278,6 +299,15 @@ def test_of_two_runs_of_a_seed_the_finished_one_counts_also_if_the_other_has_as_
 
 def warned(comparison: Comparison, text: str) -> bool:
     return any(text in warning for warning in comparison.warnings)
+
+
+def test_frames_that_a_run_has_trained_since_its_last_evaluation_count(tmp_path: Path):
+    run = make_run(tmp_path / "run", [-20.0, 5.0], finished=False)
+    times = run / "throughput_log.csv"
+    last = times.read_text().splitlines()[-1]
+    times.write_text(times.read_text() + last.replace(",1000000,", ",1200000,") + "\n")
+    found = [only(run, at_frames=frames).last.values for frames in (1_100_000, 1_200_004)]
+    assert found == [[5.0], []]
 
 
 def test_a_run_that_is_not_finished_is_left_out_in_words(seeds: list[Path], tmp_path: Path):
@@ -500,6 +530,17 @@ def test_a_score_that_comes_after_the_requested_frame_is_not_reached_there(seeds
         for frames in (1_000_000, 1_500_000)
     ]
     assert reached == [0, 3]
+
+
+def test_a_score_at_the_requested_frame_is_reached_there_unless_it_came_a_whole_iteration_later(
+    tmp_path: Path,
+):
+    runs = [
+        make_run(tmp_path / str(late), [-20.0, 15.0], overrides=["env.num_envs=8"], late_frames=late)
+        for late in (28, 32)
+    ]
+    times = [only(run, to_score=15.0, at_frames=1_000_000).time_to_score for run in runs]
+    assert [each.reached for each in times] == [1, 0]
 
 
 def test_a_person_s_score_is_counted_to_where_none_is_asked_for(seeds: list[Path]):

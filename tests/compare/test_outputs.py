@@ -279,6 +279,17 @@ def test_curve_of_several_environments_has_a_mean_where_seeds_are_a_few_frames_a
     assert (curve.frames.tolist(), curve.mean.tolist()) == ([500_012, 1_000_012], [1.5, 5.0])
 
 
+@pytest.mark.parametrize(("late", "shared"), [((0, 28), [500_000, 1_000_000]), ((0, 32), []), ((32, 0), [])])
+def test_curve_has_no_mean_where_seeds_are_a_whole_iteration_apart(
+    tmp_path: Path, late: tuple[int, int], shared: list[int]
+):
+    for seed, frames in enumerate(late, start=1):
+        overrides = [f"seed={seed}", "env.num_envs=8"]
+        make_run(tmp_path / str(seed), [1.0, 5.0], overrides=overrides, late_frames=frames)
+    (curve,) = group_curves(compare(sorted(tmp_path.iterdir()), human_table="atari57").results)
+    assert curve.frames.tolist() == shared
+
+
 def test_band_of_a_curve_is_the_interval_of_its_mean(comparison: Comparison):
     curve = group_curves(comparison.results)[0]
     interval = comparison.results[0].last.estimates["mean"].interval
@@ -292,6 +303,17 @@ def test_published_curve_ends_with_the_runs_and_its_band_is_of_its_seeds(tmp_pat
     assert curve.frames.tolist() == [1_000_000, 1_500_000]
     assert curve.mean == pytest.approx([-20.529, -18.94])
     assert (curve.low[0], curve.high[0]) == (-20.826, -20.377)
+
+
+@pytest.mark.parametrize(("evaluations", "frames"), [((2, 2), [1_000_000]), ((2, 3), [1_000_000, 1_500_000])])
+def test_published_curve_ends_with_the_longest_run(
+    tmp_path: Path, evaluations: tuple[int, int], frames: list[int]
+):
+    for seed, number in enumerate(evaluations, start=1):
+        make_run(tmp_path / str(seed), [-20.0] * number, overrides=[f"seed={seed}"])
+    drawn = published_curves(compare(sorted(tmp_path.iterdir()), human_table="atari57").results)
+    (curve,) = [each for each in drawn if each.label.startswith("nnabla-rl, DQN and Double DQN: dqn, n = 3")]
+    assert curve.frames.tolist() == frames
 
 
 def test_seeds_that_reached_a_score_are_counted_in_the_terminal_and_on_the_page(tmp_path: Path):

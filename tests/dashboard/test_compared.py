@@ -33,3 +33,26 @@ def test_published_score_of_training_games_is_next_to_that_of_training_games_her
     assert comparison is not None
     published = _row(comparison.results[0])[-1]
     assert "by Dopamine, JAX agents; training games, here -20.0 (other protocol" in published
+
+
+def test_best_of_a_group_is_the_mean_over_seeds_of_their_best_with_its_own_interval(tmp_path: Path) -> None:
+    from atari_dqn.dashboard.pages.compared import compared
+    from atari_dqn.dashboard.pages.games import _TITLES, _row
+
+    make_run(tmp_path / "1", [9.0, 1.0], overrides=["seed=1"])
+    make_run(tmp_path / "2", [3.0, 2.0], overrides=["seed=2"])
+    comparison, _ = compared(Library(tmp_path).readable())
+    assert comparison is not None
+    row = dict(zip(_TITLES, _row(comparison.results[0]), strict=True))
+    assert (row["mean"], row["best (a maximum)"]) == ("1.5 [1.0, 2.0]", "6.0 [3.0, 9.0]")
+
+
+def test_best_of_a_group_is_marked_where_the_cap_cut_its_games_alone(tmp_path: Path) -> None:
+    from atari_dqn.dashboard.pages.compared import compared
+    from atari_dqn.dashboard.pages.games import _TITLES, _row
+
+    make_run(tmp_path / "run", [12.0, 3.0], frame_caps=(1, 0))
+    comparison, _ = compared(Library(tmp_path).readable())
+    assert comparison is not None
+    row = dict(zip(_TITLES, _row(comparison.results[0]), strict=True))
+    assert (row["mean"], row["best (a maximum)"]) == ("3.0", "12.0†")

@@ -31,6 +31,15 @@ def test_a_caption_marks_a_score_of_games_that_the_cap_cut(tmp_path: Path) -> No
     assert caption(run, run.path / "videos" / "step_000125000.mp4") == said
 
 
+def test_a_caption_of_an_evaluation_of_one_game_has_no_deviation(tmp_path: Path) -> None:
+    from atari_dqn.dashboard.pages.videos import caption
+
+    make_run(tmp_path / "run", [12.0], episodes=1)
+    (run,) = Library(tmp_path).runs()
+    said = "500,000 frames: evaluation 12.0 over 1 game"
+    assert caption(run, run.path / "videos" / "step_000125000.mp4") == said
+
+
 def test_rolling_return_of_a_mix_of_epsilon_is_no_score(tmp_path: Path) -> None:
     from atari_dqn.dashboard.pages.live import measured_text
 

@@ -1,6 +1,8 @@
 """Agents as ONNX: the q-values of the network, within the stated tolerance, on frames of the game."""
 
+import json
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +15,7 @@ from atari_dqn.assembly.parts import build_network
 from atari_dqn.envs.games import game_info
 from atari_dqn.errors import HaltedError, UserError
 from atari_dqn.evaluation import onnx_model as exporter
-from atari_dqn.evaluation.frozen_agent import FrozenAgent
+from atari_dqn.evaluation.frozen_agent import FrozenAgent, load_frozen
 from atari_dqn.evaluation.onnx_check import TOLERANCE, check_onnx
 from atari_dqn.evaluation.onnx_model import exact_network, onnx_model
 from atari_dqn.run.directory import RunDirectory
@@ -142,6 +144,29 @@ def test_the_metadata_have_the_protocol_and_no_path_of_this_machine(agent: Froze
     assert len(properties["protocol_fingerprint"]) == 12
     assert str(Path(torch.__file__).parent).encode() not in model
     assert str(Path(__file__).parents[2]).encode() not in model
+
+
+def test_the_metadata_are_of_the_agent_and_of_the_final_evaluation_of_its_run(
+    tiny_run: Callable[..., Path],
+) -> None:
+    path = tiny_run()
+    agent = load_frozen(path, CPU)
+    properties = {each.key: each.value for each in onnx.load_from_string(exported(agent)).metadata_props}
+    provenance = json.loads((path / "provenance.json").read_text())
+    assert properties == {
+        "game": "catch",
+        "actions": " ".join(agent.info.action_names),
+        "env_frames": "1200",
+        "max_abs_reward": "1",
+        "protocol": (
+            "ε 0.05 · sticky 0 · no-op 1–30 · cap 120 frames · minimal actions · skip 4 · 36×36 area · "
+            "3 episodes · last weights · trained with life loss terminal and rewards within ±1 · ale-py – · "
+            "ROM –"
+        ),
+        "protocol_fingerprint": (path / "eval_log.csv").read_text().splitlines()[-1].rpartition(",")[2],
+        "spec_digest": provenance["spec"]["digest"],
+        "written_by": f"atari_dqn {provenance['versions']['atari_dqn']}",
+    }
 
 
 def test_a_model_of_other_weights_is_not_accepted(agent: FrozenAgent, model: bytes) -> None:

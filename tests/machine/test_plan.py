@@ -14,8 +14,9 @@ from atari_dqn.errors import UserError
 from atari_dqn.evaluation.traces import BestReturn, Tracer
 from atari_dqn.machine.devices import planned_replay_device
 from atari_dqn.machine.hardware import Gpu, Hardware
+from atari_dqn.machine.items import Item
 from atari_dqn.machine.learner_items import network_shape, stored_bytes
-from atari_dqn.machine.plan import check_fits, make_plan
+from atari_dqn.machine.plan import Plan, check_fits, make_plan
 from atari_dqn.machine.plan_text import plan_text
 from atari_dqn.machine.sizes import CUDA_CONTEXT_BYTES, network_bytes, network_parameters, replay_bytes
 from atari_dqn.replay.buffer import ring_rows
@@ -102,6 +103,78 @@ def test_nature_network_has_1686180_parameters_for_4_actions(make_spec: MakeSpec
 def test_plan_of_the_paper_counts_the_replay_in_ram(make_spec: MakeSpec, laptop: Hardware) -> None:
     plan = make_plan(make_spec(), num_actions=6, device="cpu", hardware=laptop)
     assert 7.5 * GB < plan.bytes("ram") < 7.8 * GB
+
+
+def test_learner_holds_two_networks_gradients_and_two_numbers_of_the_optimizer_for_each_weight(
+    make_spec: MakeSpec, laptop: Hardware
+) -> None:
+    plan = make_plan(make_spec(), num_actions=4, device="cpu", hardware=laptop)
+    assert bytes_of(plan, "networks and optimizer") == (2 + 1 + 2) * 4 * 1_686_180
+
+
+def bytes_of(plan: Plan, name: str) -> int:
+    (item,) = (item for item in plan.items if item.name == name)
+    return item.bytes
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("emulators", 16_000_000),
+        ("evaluation", 5_000_000),
+        ("worker processes", 270_000_000),
+        ("evaluation workers", 180_000_000),
+        ("logs", 5_000_000),
+    ],
+)
+def test_part_takes_so_many_bytes_for_each_of_its_key(
+    make_spec: MakeSpec, laptop: Hardware, name: str, expected: int
+) -> None:
+    spec = make_spec(
+        "env.num_envs=16", "system.evaluation_envs=5", "system.workers=3", "system.evaluation_workers=2",
+        "training.total_frames=40_000_000",
+    )  # fmt: skip
+    assert bytes_of(make_plan(spec, num_actions=4, device="cpu", hardware=laptop), name) == expected
+
+
+def test_actors_take_a_process_each_and_the_messages_that_may_be_on_their_way(laptop: Hardware) -> None:
+    spec = tiny_spec(
+        "env.num_envs=8", "actors.mode=free_running", "actors.processes=2", "actors.fragment_steps=5",
+        "actors.max_messages_in_flight=3", "actors.error_buffer_steps=100",
+    )  # fmt: skip
+    plan = make_plan(spec, num_actions=3, device="cpu", hardware=laptop)
+    weights = network_bytes(network_shape(spec, 3))
+    found = [bytes_of(plan, name) for name in ("actors", "evaluator", "messages of actors")]
+    steps_of_a_message = 5 * (8 // 2)
+    assert found == [
+        2 * (350_000_000 + weights),
+        350_000_000 + weights,
+        2 * 3 * steps_of_a_message * (36 * 36 + 28),
+    ]
+
+
+def test_text_has_the_bytes_of_each_part_below_those_of_its_place(laptop: Hardware, gpu: Gpu) -> None:
+    items = (
+        Item(place="ram", name="emulators", bytes=2_000_000, key="env.num_envs"),
+        Item(place="vram", name="replay", bytes=7_000_000_000, key="replay.capacity_steps"),
+        Item(place="ram", name="Python and torch", bytes=3_000_000_000),
+        Item(place="disk", name="logs", bytes=5_000_000, key="training.total_frames"),
+        Item(place="disk", name="checkpoint being written", bytes=500_000_000, key="replay.capacity_steps"),
+    )
+    plan = Plan(device="cuda", items=items, total_frames=7_200_000, frames_per_second=1_000.0)
+    text = plan_text(replace(plan, rate_basis="measured here"), replace(laptop, gpus=(gpu,)))
+    assert [" ".join(line.split()) for line in text.splitlines()] == [
+        "RAM 3.00 GB of 12.00 GB free",
+        "emulators 2.0 MB env.num_envs",
+        "Python and torch 3.00 GB",
+        "disk 505.0 MB of 100.00 GB free",
+        "logs 5.0 MB training.total_frames",
+        "checkpoint being written 500.0 MB replay.capacity_steps",
+        "GPU memory 7.00 GB of 20.00 GB free",
+        "replay 7.00 GB replay.capacity_steps",
+        "time, an estimate 2h 00m evaluations left out",
+        "7,200,000 frames at 1,000 a second: measured here",
+    ]
 
 
 def test_target_that_is_the_online_network_is_not_counted_twice(

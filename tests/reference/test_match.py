@@ -2,8 +2,8 @@ import dataclasses
 
 import pytest
 
-from atari_dqn.compare.reference.match import Reference, Subject, nearest, references
-from atari_dqn.compare.reference.studies import studies
+from atari_dqn.compare.reference.match import Reference, Subject, figure_at, nearest, references
+from atari_dqn.compare.reference.studies import Figure, studies
 from atari_dqn.spec.protocol import Protocol
 
 TRACK_A = Protocol(
@@ -54,6 +54,15 @@ def test_figure_between_two_points_is_interpolated_and_says_between_which():
     assert found.mean == pytest.approx((at_1m.mean + at_2m.mean) / 2)
     assert found.between_frames == (1_000_000, 2_000_000)
     assert at_1m.between_frames is None
+
+
+def test_figure_between_two_points_has_the_fewer_seeds_and_is_nearer_to_the_nearer_point():
+    left = Figure(
+        study="a", agent="dqn", game="pong", env_frames=1_000_000, mean=0.0, lowest=-4.0, highest=4.0, n=3
+    )
+    right = dataclasses.replace(left, env_frames=2_000_000, mean=8.0, lowest=4.0, highest=16.0, n=2)
+    between = dataclasses.replace(left, env_frames=1_250_000, mean=2.0, lowest=-2.0, highest=7.0, n=2)
+    assert figure_at((left, right), 1_250_000) == (between, (1_000_000, 2_000_000))
 
 
 @pytest.mark.parametrize("env_frames", [999_999, 200_000_001])

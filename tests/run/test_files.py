@@ -2,6 +2,7 @@ import errno
 import os
 import stat
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from atari_dqn.files.atomic import (
     plain,
     prepare_folder,
     read_regular,
+    reading,
     sha256_of_file,
     write_atomically,
     write_json_atomically,
@@ -40,6 +42,16 @@ def test_failed_write_leaves_the_old_file_and_nothing_else(
     with pytest.raises(UserError, match=r"f: no space left on device; free space"):
         write_atomically(tmp_path / "f", b"new")
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("f", b"old")]
+
+
+@pytest.mark.parametrize("convert", [reading, writing])
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE])
+def test_too_many_open_files_are_no_fault_of_the_path(
+    number: int, convert: Callable[[Path], AbstractContextManager[None]]
+) -> None:
+    expected = pytest.raises(UserError, match=r"f: too many open files.*; raise the limit .*ulimit -n")
+    with expected, convert(Path("f")):
+        raise OSError(number, os.strerror(number))
 
 
 def fail_to_flush(kind: Callable[[int], bool], number: int, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -227,6 +227,13 @@ def test_a_stopped_member_gets_sigterm_and_is_not_resumed(
     assert leases_left(folder) == []
 
 
+def test_a_member_that_finishes_before_the_signal_reaches_it_has_finished(
+    runner: Runner, folder: SweepFolder, member: Member
+):
+    plan(folder, member, "wait:finished:143")
+    assert outcome_if_stopped(runner, folder, member) == Outcome(kind="finished")
+
+
 def test_a_member_that_another_process_holds_is_left_to_it(
     runner: Runner, folder: SweepFolder, member: Member
 ):

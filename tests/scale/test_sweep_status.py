@@ -257,6 +257,31 @@ def test_a_plan_says_whether_the_disk_has_room_for_all_runs_that_are_left(
     assert ["free: too little for all" in text for text in texts] == [False, True]
 
 
+def test_disk_of_all_runs_is_what_they_have_not_written_yet(opened: OpenedSweep, status: SweepStatus):
+    before = planned(opened, status)
+    begun = opened.folder.run(before.left[0].name).checkpoints
+    begun.mkdir()
+    (begun / "weights").write_bytes(b"w" * 300_000)
+    plan = planned(opened, status)
+    needed = sum(run.need.disk for run in plan.left)
+    written = sum(512 * path.stat().st_blocks for path in (begun, begun / "weights"))
+    assert written >= 300_000
+    texts = ["\n".join(plan_lines(replace(plan, disk_free=needed - each), 110)) for each in (0, 300_000)]
+    assert not any("too little for all" in text for text in texts)
+    assert "too little for all" in "\n".join(plan_lines(replace(plan, disk_free=needed - 2 * written), 110))
+
+
+def test_a_planned_run_has_the_numbers_of_its_row(opened: OpenedSweep, status: SweepStatus):
+    need = Need(cores=3, ram=1_500_000_000, vram=2_500_000_000, disk=3_500_000_000)
+    run = PlannedRun(name="mine", state="waiting", frames_left=7_200_000, frames_per_second=1_000, need=need)
+    plan = replace(planned(opened, status), device="cuda", runs=(run,), disk_free=10_000_000_000)
+    titles, row, _, *sums = plan_lines(plan, 110)
+    assert titles.split() == ["run", "state", "frames", "time", "cores", "RAM", "VRAM", "disk"]
+    assert " ".join(row.split()) == "mine waiting 7.2M 2h 00m 3 1.50 GB 2.50 GB 3.50 GB"
+    assert "1 run, 1 of them to do: 7,200,000 frames" in sums
+    assert "disk of all: 3.50 GB of 10.00 GB free" in sums
+
+
 def test_jobs_limit_what_runs_at_once(opened: OpenedSweep):
     plan = make_sweep_plan(opened.record, hardware=HARDWARE, devices=["cpu"], status=None, rates={}, jobs=1)
     assert (plan.at_once, plan.limited_by) == (1, ("--jobs",))

@@ -16,7 +16,8 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from tiny import FEW_STEPS, TINY_CATCH, run
 
 from atari_dqn.telemetry.columns import TABLES, column_names
-from atari_dqn.telemetry.events import Notice
+from atari_dqn.telemetry.events import Notice, Row
+from atari_dqn.telemetry.sinks.background_sink import BackgroundSink
 from atari_dqn.telemetry.sinks.options import SinkOptions
 from atari_dqn.telemetry.sinks.parquet import typed
 from atari_dqn.telemetry.sinks.target import Target
@@ -159,6 +160,46 @@ def test_video_of_a_checkpoint_is_uploaded_to_wandb_at_its_frames(
     (sent,) = [row for row in history_with(path, "video/path") if "video/path" in row]
     (uploaded,) = path.glob(f"wandb/offline-run-*/files/{json.loads(sent['video/path'])}")
     assert (int(sent["env_frames"]), uploaded.read_bytes()) == (400, b"a video")
+
+
+def test_a_video_that_cannot_be_read_is_left_out_of_wandb_and_reported(
+    target: Callable[[], Target], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    path = target().directory
+    wandb_sink = WandbSink(target())
+    sink = BackgroundSink("wandb", lambda: wandb_sink)
+    (path / "videos" / "step_000000100.mp4").mkdir(parents=True)
+    (path / "videos" / "step_000000200.mp4").write_bytes(b"a video")
+    sink.handle(Notice(kind="video", step=210, env_frames=840, message="rendered two"))
+    sink.handle(Row(table="train_log", values={"step": 220, "env_frames": 880, "episode_return": 3.0}))
+    sink.close()
+    rows = history_with(path, "train/episode_return")
+    assert [int(row["env_frames"]) for row in rows if {"video/path", "train/episode_return"} & {*row}] == [
+        800, 880
+    ]  # fmt: skip
+    assert [*iter(sink.next_problem, None)] == [
+        "the sink wandb left out videos/step_000000100.mp4: Is a directory"
+    ]
+
+
+def exit_codes(path: Path) -> list[int]:
+    """Wait for the exit code of each process that logged to a run of W&B, and return them in order."""
+    from wandb.proto import wandb_internal_pb2
+
+    def found(file: Path) -> list[int]:
+        records = map(wandb_internal_pb2.Record.FromString, wandb_records(file.read_bytes()))
+        return [record.exit.exit_code for record in records if record.WhichOneof("record_type") == "exit"]
+
+    files = sorted(path.glob("wandb/offline-run-*/run-*.wandb"))
+    deadline = time.monotonic() + 30.0
+    while not all(map(found, files)) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return [code for file in files for code in found(file)]
+
+
+def test_a_wandb_run_is_finished_with_exit_code_1_where_the_training_did_not_finish(resumed: Path) -> None:
+    assert exit_codes(resumed) == [1, 0]
 
 
 def test_sinks_change_no_digest_and_no_table(resumed: Path, tiny_run: Callable[..., Path]) -> None:

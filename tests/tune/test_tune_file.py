@@ -113,6 +113,24 @@ def test_every_fault_of_a_file_is_reported_at_once(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
+    ("section", "fault"),
+    [
+        ("[budget]\nhours = 1" + 400 * "0", "mine.toml: budget.hours: found 1000"),
+        (
+            f"{BUDGET}[sampler]\ntrials_at_once = 1_001\n",
+            "mine.toml: sampler.trials_at_once: found 1001, expected an integer at least 1 and at most 1,000",
+        ),
+        (
+            f"{BUDGET}[set]\nevaluation.full_period_frames = 1\ntraining.total_frames = 1_000_000_000_000\n",
+            "mine.toml: evaluation.full_period_frames: makes 1,000,000,000,000 full evaluations in",
+        ),
+    ],
+)  # fmt: skip
+def test_a_number_that_no_memory_holds_is_refused(tmp_path: Path, section: str, fault: str):
+    assert faults_of(tmp_path, f"{HEAD}[space]\n{RATE}{section}")[0].startswith(fault)
+
+
+@pytest.mark.parametrize(
     ("space", "fault"),
     [
         ("", "mine.toml: space: has no key; expected keys as learner.batch_size = { log = [1e-5, 1e-2] }"),

@@ -116,6 +116,12 @@ def test_the_plan_has_no_more_runs_at_once_than_jobs(
         assert last == f"at once here: {at_once} of 1 trial, on 3 cores"
 
 
+def test_the_plan_counts_runs_and_frames_of_a_trial_and_runs_of_the_budget(place: Place, tmp_path: Path):
+    auto = {"learner.precision": "fp32", "learner.compile": False, "system.workers": 0}
+    lines = list(plan_lines(replace(place[0], auto=auto), find_hardware(tmp_path), ["cpu"]))
+    assert "a trial: 2 runs of 1,200 frames, 2,400 in all; 6 runs at most" in lines
+
+
 def test_the_time_of_a_command_is_added_to_that_of_those_before(place: Place):
     _, folder = place
     folder.clock.write_text('{"seconds": 5000.0}')
@@ -181,16 +187,19 @@ def test_a_damaged_record_is_named(place: Place, text: str):
         read_tune_record(folder)
 
 
+@pytest.mark.parametrize("is_empty", [True, False])
 @pytest.mark.parametrize("writable", [True, False])
-def test_a_log_that_is_missing_although_runs_have_begun_is_named(place: Place, writable: bool):
+def test_a_log_without_a_line_although_runs_have_begun_is_named(place: Place, writable: bool, is_empty: bool):
     record, folder = place
     folder.log.unlink(missing_ok=True)
+    if is_empty:
+        folder.log.touch()
     run = folder.runs.path / "trial0000_catch_seed1"
     run.mkdir()
     TrialLog(folder, record.tune, writable=False)  # no run: the tune has just begun
     (run / "spec.toml").touch()
     with pytest.raises(
-        DamagedError, match=f"{folder.log}: is missing, although trials have begun; restore it"
+        DamagedError, match=f"{folder.log}: is missing or empty, although trials have begun; restore it"
     ):
         TrialLog(folder, record.tune, writable=writable)
 

@@ -1,5 +1,8 @@
 """The figures of a comparison in the terminal, each below its title."""
 
+import re
+from pathlib import Path
+
 import pytest
 from broken_runs import make_run
 from rich.console import Console
@@ -39,6 +42,56 @@ def test_aggregates_are_below_their_titles(lines: list[str]) -> None:
     # random is −20.7 and human 14.6; the gap is that of the four seeds below human
     titles = ["IQM", "mean", "median", "optimality", "gap"]
     assert figures_below(lines, titles) == ["0.700", "0.756", "0.756", "0.263"]
+
+
+@pytest.mark.parametrize(
+    ("titles", "places"),
+    [
+        (["mean", "median", "IQM", "quartiles", "best"], (0, 1, 2, 4)),
+        (["IQM", "mean", "median", "optimality", "gap"], (0, 1, 2, 3)),
+    ],
+)
+def test_each_interval_is_below_its_figure_and_begins_with_its_lower_end(
+    lines: list[str], titles: list[str], places: tuple[int, ...]
+) -> None:
+    figures = [float(figures_below(lines, titles)[place]) for place in places]
+    below = lines[[line.split() for line in lines].index(titles) + 3]
+    intervals = [(float(low), float(high)) for low, high in re.findall(r"\[([\d.]+), ([\d.]+)\]", below)]
+    assert all(low <= figure <= high for figure, (low, high) in zip(figures, intervals, strict=True))
+
+
+def printed(runs: list[Path]) -> str:
+    console = Console(width=80)
+    with console.capture() as captured:
+        console.print(comparison_view(compare(runs, human_table="atari57")))
+    return captured.get()
+
+
+def test_seeds_without_a_score_are_counted(tmp_path: Path) -> None:
+    runs = [
+        make_run(tmp_path / str(seed), [1.0, 2.0], overrides=[f"seed={seed}"], finished=seed < 3)
+        for seed in range(1, 6)
+    ]
+    assert "A · n = 2 of 5 · final evaluation at 1M" in printed(runs)
+
+
+def test_shared_games_beyond_the_first_five_are_counted(tmp_path: Path) -> None:
+    games = ("alien", "amidar", "assault", "asterix", "asteroids", "atlantis", "bank_heist")
+    runs = [make_run(tmp_path / game, [1.0], overrides=[f"game={game}"]) for game in games]
+    shown = " ".join(printed(runs).split())
+    assert "1 human (atari57); alien, amidar, assault, asterix, asteroids and 2 more" in shown
+
+
+def test_interval_of_a_probability_of_improvement_begins_with_its_lower_end(tmp_path: Path) -> None:
+    scores = {"false": (1.0, 2.0, 3.0), "true": (2.0, 2.5, 9.0)}
+    runs = [
+        make_run(tmp_path / f"{double}{seed}", [last], overrides=[f"seed={seed}", f"toggles.double={double}"])
+        for double, of_seeds in scores.items()
+        for seed, last in enumerate(of_seeds)
+    ]
+    found = re.search(r"A\*? · (0\.\d\d) \[(0\.\d\d), (1\.00)\]", printed(runs))
+    assert found is not None
+    assert (found[1], float(found[2]) < 0.72) == ("0.72", True)
 
 
 def test_time_to_a_score_has_frames_and_hours(lines: list[str]) -> None:

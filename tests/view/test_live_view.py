@@ -196,7 +196,7 @@ def test_screen_has_exactly_the_size_of_the_terminal(
 @pytest.mark.parametrize(
     ("width", "shown"),
     [
-        (60, ["learning", "training returns", "evaluations", "replay", "notices", "gates"]),
+        (60, ["learning", "training returns", "evaluations", "replay", "notices"]),
         (40, ["learning", "evaluations", "notices"]),
     ],
 )
@@ -209,6 +209,12 @@ def test_a_narrow_terminal_has_fewer_panels_and_an_evaluation_whole(
     text = screen(scores, width=width)
     assert re.findall(r"╭─ ([a-z ]+) ─", text) == shown
     assert "-20.5 1.2 0a1b2c3d" in text
+
+
+@pytest.mark.parametrize("width", [60, 70])
+def test_a_narrow_terminal_breaks_no_word_of_a_notice(screen: Screen, width: int) -> None:
+    notice = Notice(kind="checkpoint", step=2_000, env_frames=8_070, message="saved step 2,000")
+    assert "saved step 2,000" in screen(notice, width=width)
 
 
 def test_nothing_is_cut_at_80_columns(screen: Screen, row: MakeRow, period: MakePeriod) -> None:
@@ -437,9 +443,18 @@ def test_figures_of_the_replay_are_next_to_their_names(screen: Screen, row: Make
 
 
 def test_best_return_is_the_highest_of_all_episodes(screen: Screen, row: MakeRow) -> None:
-    returns = (-20.0, -18.0, -19.0)
+    returns = (-20.0, -18.0, *[-19.0] * 12)  # the best one is none of the latest twelve
     episodes = [row("train_log", episode_number=n, episode_return=each) for n, each in enumerate(returns, 1)]
     assert re.search(r"best +-18\.0 ", screen(*episodes))
+
+
+def test_number_of_episodes_is_that_of_the_run(screen: Screen, row: MakeRow) -> None:
+    assert re.search(r"episodes +1,235 ", screen(row("train_log", episode_number=1_235)))
+
+
+def test_history_of_the_rolling_mean_is_as_wide_as_its_panel(screen: Screen, period: MakePeriod) -> None:
+    rows = [row for n in range(40) for row in period(1_000 * n, elapsed_seconds=n, rolling_return=n)]
+    assert max(map(len, re.findall("[▁▂▃▄▅▆▇█]+", screen(*rows)))) == 22
 
 
 def test_figures_of_an_actor_are_below_their_titles(screen: Screen) -> None:

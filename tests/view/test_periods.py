@@ -34,6 +34,14 @@ def test_time_left_is_at_the_rate_of_the_latest_periods() -> None:
     assert remaining.seconds() == 80.0
 
 
+@pytest.mark.parametrize(("periods", "seconds"), [(250, 751 * 1_248 / 249), (251, 750.0)])
+def test_rate_is_that_of_the_latest_250_periods(periods: int, seconds: float) -> None:
+    remaining = RemainingTime(1_000)
+    for period in range(periods):  # the second one takes 1,000 seconds, the others a second each
+        remaining.add(record(period, 999.0 + period if period else 0.0))
+    assert remaining.seconds() == pytest.approx(seconds)
+
+
 def test_prefill_does_not_count_towards_the_rate() -> None:
     remaining = RemainingTime(10_000)
     for made in (record(900, 0.1, updates=0), record(1000, 5.0), record(2000, 15.0)):

@@ -1,6 +1,9 @@
 """The present state of a run, in lines and as a row of a table."""
 
 import json
+import math
+import os
+import time
 from pathlib import Path
 
 import pytest
@@ -33,6 +36,17 @@ def test_lines_are_wrapped_at_words_below_their_text(status: RunStatus) -> None:
         "       20,576  busy machine: other programs use 1.7 of 2",
         "                 cores; end them, or wait for them",
     ]
+
+
+def test_latest_three_notices_are_shown(status: RunStatus) -> None:
+    status.notices = [
+        Notice(kind="checkpoint", step=n, env_frames=4 * n, message=f"saved {n}") for n in range(1, 6)
+    ]
+    shown = status_text("run", status).plain.splitlines()[-4:]
+    assert [line.split() for line in shown] == [
+        [], ["12", "checkpoint:", "saved", "3"], ["16", "checkpoint:", "saved", "4"],
+        ["20", "checkpoint:", "saved", "5"],
+    ]  # fmt: skip
 
 
 def test_a_best_score_in_the_table_of_runs_is_marked_for_its_own_games(status: RunStatus) -> None:
@@ -175,8 +189,26 @@ def test_a_run_that_goes_on_has_its_time_left_and_speed_in_the_table_of_runs(run
     assert line.split()[1:2] + line.split()[3:7] == ["running", "2%", "13h", "36m", "1k"]
 
 
+def test_a_run_that_does_not_go_on_has_its_age_and_no_time_left_in_the_table_of_runs(
+    running: RunStatus,
+) -> None:
+    then = time.time() - 3 * 3_600 - 5 * 60
+    for path in running.run.iterdir():
+        os.utime(path, (then, then))
+    _, line = printed({running.run: running}, 100)
+    assert line.split()[1:5] == ["silent", "3h", "2%", "-"]
+
+
 def test_last_evaluation_is_its_mean_and_the_deviation_of_its_games(status: RunStatus) -> None:
     status.latest["eval_log"] = {**status.latest["eval_log"], "std_return": 1.5}
     lines = status_text("run", status).plain.splitlines()
     (line,) = [line for line in lines if line.startswith("last evaluation")]
     assert line.split(maxsplit=2)[2].startswith("3.0 ± 1.5, final, 30 episodes, at 1,000,000 frames [")
+
+
+def test_last_evaluation_of_one_game_has_no_deviation(tmp_path: Path) -> None:
+    status = RunStatus(make_run(tmp_path / "run", [3.0], episodes=1))
+    status.refresh()
+    status.latest["eval_log"] = {**status.latest["eval_log"], "std_return": math.nan}
+    (line,) = [line for line in status_text("run", status).plain.splitlines() if line.startswith("last")]
+    assert line.startswith("last evaluation  3.0, final, 1 episode, at 500,000 frames [")

@@ -75,9 +75,9 @@ def caption(run: RunEntry, video: Path) -> str:
     if not before:
         return f"{frames:,} frames, not evaluated by then"
     evaluation = {name: float(column[before[-1]]) for name, column in table.items()}
-    mean, std = marked_score(evaluation), score(evaluation["std_return"])
+    spread = f" ± {score(evaluation['std_return'])}" if evaluation["episodes"] > 1 else ""
     games = plural(int(evaluation["episodes"]), "game")
-    return f"{frames:,} frames: evaluation {mean} ± {std} over {games}"
+    return f"{frames:,} frames: evaluation {marked_score(evaluation)}{spread} over {games}"
 
 
 def _web_page(library: Library, run: RunEntry) -> str:

@@ -7,6 +7,7 @@ which do not change. A thread then writes the checkpoint while training continue
 from __future__ import annotations
 
 import copy
+import shlex
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -180,7 +181,8 @@ class CheckpointStore:
         elif there := checkpoint_directories(self.folder):
             path = there[-1]
         else:
-            raise UserError(f"{self.folder}: no checkpoint was saved before the run ended; start a new run")
+            again = f"`dqn resume {shlex.quote(str(self.folder.parent))}` if the run has ended"
+            raise UserError(f"{self.folder}: no checkpoint is saved yet; wait for the first one, or {again}")
         refuse_missing_manifest(path)
         return path
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,6 +13,8 @@ from atari_dqn.spec.suggest import did_you_mean
 
 Value = TypeVar("Value")
 Word = TypeVar("Word", bound=str)
+_LARGEST = 2**63 - 1
+"""The largest integer of TOML."""
 
 
 class Fields:
@@ -31,17 +33,18 @@ class Fields:
             if key not in known:
                 self._add(f"{name}.{key}", "unknown key" + did_you_mean(key, known))
 
-    def integer(self, key: str, default: int, *, low: int) -> int:
-        """Return an integer of at least `low`."""
+    def integer(self, key: str, default: int, *, low: int, high: int = _LARGEST) -> int:
+        """Return an integer of at least `low` and at most `high`."""
         value = self._found.get(key, default)
-        if type(value) is int and low <= value < 2**63:
+        if type(value) is int and low <= value <= high:
             return value
-        return self._wrong(key, f"an integer at least {low}", default)
+        limit = "" if high == _LARGEST else f" and at most {high:,}"
+        return self._wrong(key, f"an integer at least {low}{limit}", default)
 
     def positive(self, key: str, default: float) -> float:
         """Return a number above 0."""
         value = self._found.get(key, default)
-        if type(value) in (int, float) and math.isfinite(value) and value > 0:
+        if type(value) in (int, float) and 0 < value <= sys.float_info.max:
             return float(value)
         return self._wrong(key, "a number more than 0", default)
 

@@ -13,6 +13,8 @@ from atari_dqn.spec.errors import Fault
 from atari_dqn.spec.keys import Values
 
 _MOST_SHOWN = 5
+_MOST_TRIALS_AT_ONCE = 1_000
+_MOST_EVALUATIONS = 100_000
 
 
 def read_objective(
@@ -35,6 +37,9 @@ def read_objective(
     if fixed and not fields.faults:
         for problem in score_problems(objective.score, games, int(fixed["evaluation.max_episode_frames"])):
             fields.fault("score", problem)
+        excess = _excess_of_evaluations(path, fixed)
+        if excess is not None:
+            return objective, (), [*fields.faults, excess]
         evaluated = _evaluation_frames(fixed)
         if objective.at_frames not in evaluated:
             fields.fault("at_frames", _never_evaluated(objective.at_frames, fixed))
@@ -70,7 +75,7 @@ def read_sampler(path: Path, table: Mapping[str, Any]) -> tuple[Sampler, list[Fa
     sampler = Sampler(
         seed=fields.integer("seed", 0, low=0),
         random_trials=fields.integer("random_trials", 10, low=1),
-        trials_at_once=fields.integer("trials_at_once", 1, low=1),
+        trials_at_once=fields.integer("trials_at_once", 1, low=1, high=_MOST_TRIALS_AT_ONCE),
     )
     return sampler, fields.faults
 
@@ -86,6 +91,16 @@ def read_budget(path: Path, table: Mapping[str, Any]) -> tuple[Budget, list[Faul
         problem = "has neither trials nor hours; expected one of them, or both"
         return budget, [Fault(str(path), "budget", problem)]
     return budget, fields.faults
+
+
+def _excess_of_evaluations(path: Path, fixed: Values) -> Fault | None:
+    """Return a fault if a run has more full evaluations than a tune can record; None otherwise."""
+    period, total = int(fixed["evaluation.full_period_frames"]), int(fixed["training.total_frames"])
+    number = total // period
+    if number <= _MOST_EVALUATIONS:
+        return None
+    problem = f"makes {number:,} full evaluations in {total:,} frames; expected at most {_MOST_EVALUATIONS:,}"
+    return Fault(str(path), "evaluation.full_period_frames", problem)
 
 
 def _evaluation_frames(fixed: Values) -> list[int]:

@@ -151,11 +151,12 @@ class TrialLog:
 
 
 def _check_not_lost(folder: TuneFolder) -> None:
-    """Raise `DamagedError` if runs have begun, each of which was in the log before, and there is no log."""
-    if not is_file(folder.log) and any(map(is_run, folder.runs.path.glob("trial*"))):
+    """Raise `DamagedError` if runs have begun, each of which was in the log before, and it has no line."""
+    has_lines = is_file(folder.log) and folder.log.stat().st_size > 0
+    if not has_lines and any(map(is_run, folder.runs.path.glob("trial*"))):
         raise DamagedError(
-            f"{folder.log}: is missing, although trials have begun; restore it, or begin the tune again in "
-            "another folder (--folder)"
+            f"{folder.log}: is missing or empty, although trials have begun; restore it, or begin the tune "
+            "again in another folder (--folder)"
         )
 
 

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 
 from atari_dqn.telemetry.events import Event, GateChanged, Notice, Row
-from atari_dqn.telemetry.sinks.background_sink import LeftOutError
 from atari_dqn.telemetry.sinks.scalars import distributions, gate_scalars, row_scalars
 from atari_dqn.telemetry.sinks.sent_rows import SentRows
 from atari_dqn.telemetry.sinks.target import Target
-from atari_dqn.telemetry.sinks.video_frames import NewVideos, UnreadableVideoError, gif
+from atari_dqn.telemetry.sinks.video_frames import NewVideos, gif
 
 FOLDER = "tensorboard"
 STATE = "sent.json"
@@ -84,29 +83,17 @@ class TensorBoardSink:
         games = distributions(notice) if self._evaluation_is_new else {}  # its row came just before
         for name, values in games.items():
             self._writer.add_histogram(name, np.asarray(values), notice.env_frames)
-        unreadable = self._add_new_videos()
-        self._writer.flush()
-        self._sent.save()
-        if unreadable:
-            raise LeftOutError("; ".join(unreadable))
+        try:
+            self._videos.send_fresh(self._add_video)
+        finally:
+            self._writer.flush()
+            self._sent.save()
 
-    def _add_new_videos(self) -> list[str]:
-        """Write the new videos; return the names of those that cannot be read, with the reasons."""
-        unreadable = []
-        for env_frames, video in self._videos.fresh():
-            try:
-                self._add_video(env_frames, *gif(video))
-            except UnreadableVideoError as error:
-                unreadable.append(f"{self._name(video)}: {error}")
-        return unreadable
-
-    def _name(self, video: Path) -> str:
-        return str(video.relative_to(self._target.directory))
-
-    def _add_video(self, env_frames: int, height: int, width: int, data: bytes) -> None:
+    def _add_video(self, env_frames: int, video: Path) -> None:
         """Write a video as a GIF. `SummaryWriter.add_video` would need another library."""
         from tensorboard.compat.proto.summary_pb2 import Summary
 
+        height, width, data = gif(video)
         image = Summary.Image(height=height, width=width, colorspace=3, encoded_image_string=data)
         summary = Summary(value=[Summary.Value(tag="video", image=image)])
         self._writer.file_writer.add_summary(summary, env_frames, time.time())

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from atari_dqn.clock import steps_to_frames
+from atari_dqn.telemetry.sinks.background_sink import LeftOutError
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -40,6 +41,21 @@ class NewVideos:
                 self._seen.add(version)
                 yield steps_to_frames(video_step(path), frame_skip=self._frame_skip), path
 
+    def send_fresh(self, send: Callable[[int, Path], None]) -> None:
+        """Send each new video, with the emulator frames of its checkpoint.
+
+        After the others are sent, raise `LeftOutError` with those for which `send` raises
+        `UnreadableVideoError`.
+        """
+        unreadable = []
+        for env_frames, video in self.fresh():
+            try:
+                send(env_frames, video)
+            except UnreadableVideoError as error:
+                unreadable.append(f"{video.relative_to(self._run)}: {error}")
+        if unreadable:
+            raise LeftOutError("; ".join(unreadable))
+
     def forget_after(self, step: int) -> None:
         """Count the videos of later steps as new."""
         self._seen = {version for version in self._seen if video_step(version[0]) <= step}
@@ -65,7 +81,7 @@ def gif(video: Path) -> tuple[int, int, bytes]:
     import av
 
     try:
-        with av.open(str(video)) as container:
+        with av.open(str(video), metadata_errors="replace") as container:  # a title may be damaged too
             pictures = [_small(frame.to_image()) for frame in _gif_frames(container)]
     except (av.FFmpegError, OSError) as error:
         raise UnreadableVideoError(error.strerror or str(error)) from error

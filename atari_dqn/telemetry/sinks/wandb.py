@@ -15,7 +15,7 @@ from atari_dqn.telemetry.events import Notice
 from atari_dqn.telemetry.sinks.sent_rows import SentRows
 from atari_dqn.telemetry.sinks.service_sink import ServiceSink
 from atari_dqn.telemetry.sinks.target import Target
-from atari_dqn.telemetry.sinks.video_frames import NewVideos
+from atari_dqn.telemetry.sinks.video_frames import NewVideos, UnreadableVideoError
 
 STATE = "wandb.json"
 _PROJECT = "atari_dqn"
@@ -79,8 +79,15 @@ class WandbSink(ServiceSink):
         games = self._new_games(notice).items()
         histograms = {name: self._wandb.Histogram(values) for name, values in games}
         self._log({f"notice/{notice.kind}": notice.message, **histograms}, notice.env_frames)
-        for env_frames, video in self._videos.fresh():
-            self._log({"video": self._wandb.Video(str(video), format="mp4")}, env_frames)
+        self._videos.send_fresh(self._send_video)
+
+    def _send_video(self, env_frames: int, video: Path) -> None:
+        """Send a video; `UnreadableVideoError` if it cannot be read, such as one that is removed."""
+        try:
+            read = self._wandb.Video(str(video), format="mp4")
+        except OSError as error:
+            raise UnreadableVideoError(error.strerror or str(error)) from error
+        self._log({"video": read}, env_frames)
 
     def _end(self, *, finished: bool) -> None:
         """Finish uploading; an unfinished run gets exit code 1, which marks it as resumable."""
