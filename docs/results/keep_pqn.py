@@ -192,7 +192,7 @@ def filled(text: str, runs: list[Run], *, table: str, plot: Path, **more: str) -
     )
 
 
-def descriptions(runs: list[Run]) -> str:
+def descriptions(runs: Iterable[Run]) -> str:
     """Say how runs were made, a line for each."""
     return "\n".join(map(description, runs))
 

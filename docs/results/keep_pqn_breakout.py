@@ -162,12 +162,13 @@ def draw(runs: list[Run], dqn: list[DQNRun], path: Path) -> None:
         evaluated = run.evaluations["env_frames"] * 1e-6, run.evaluations["mean_return"]
         by_frames.plot(*evaluated, "o", color=color, markersize=4, label=f"{label}, evaluations")
         by_minutes.plot(run.games["minutes"], mean, color=color)
-    for color, (place, name) in enumerate(PUBLISHED.items(), start=1):
+    for number_of_color, (place, name) in enumerate(PUBLISHED.items(), start=1):
+        color = f"C{number_of_color}"
         found = [each for each in curves("breakout")[place] if each.env_frames <= 1e6 * max(MILLIONS)]
         frames = [each.env_frames * 1e-6 for each in found]
-        by_frames.plot(frames, [each.mean for each in found], color=f"C{color}", marker="s", label=name)
+        by_frames.plot(frames, [each.mean for each in found], color=color, marker="s", label=name)
         bounds = [each.lowest for each in found], [each.highest for each in found]
-        by_frames.fill_between(frames, *bounds, color=f"C{color}", alpha=0.2)
+        by_frames.fill_between(frames, *bounds, color=color, alpha=0.2)
     by_frames.set_xlabel("emulator frames (millions)")
     by_minutes.set_xlabel("minutes since the start")
     by_frames.set_ylabel("return of a game")
