@@ -110,9 +110,9 @@ def main() -> None:
 
 
 def dqn_runs(results: Path) -> list[DQNRun]:
-    """Return the runs of DQN, which another page keeps."""
-    kept = runs_of(results / DQN_KEPT)
-    return [DQNRun(**vars(run)) for run in kept if run.made["run"].startswith(DQN_RUNS)]
+    """Return the runs of DQN, which another page keeps, that have come to the last frames of the table."""
+    kept = (run for run in runs_of(results / DQN_KEPT) if run.made["run"].startswith(DQN_RUNS))
+    return [DQNRun(**vars(run)) for run in kept if len(evaluations_at(run.evaluations, MILLIONS[-1]))]
 
 
 def page(runs: list[Run], dqn: list[DQNRun]) -> str:

@@ -95,7 +95,7 @@ def draw(runs: list[TrackARun], path: Path) -> None:
     """Draw evaluations and the mean of the last training games, a panel for each game."""
     games, labels = games_of(runs), [*dict.fromkeys(run.label for run in runs)]
     figure, places = plt.subplots(
-        1, len(games), figsize=(5.5 * len(games), 5), layout="constrained", squeeze=False
+        1, len(games), figsize=(5.5 * len(games), 6), layout="constrained", squeeze=False
     )
     for place, game in zip(places[0], games, strict=True):
         for _, rows in published_seeds(path.parent, game).group_by("seed"):
