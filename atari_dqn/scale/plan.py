@@ -31,20 +31,15 @@ class PlannedRun:
     frames_per_second: float | None
     """Measured; None if no rate is known."""
     need: Need
+    disk_left: int
+    """Bytes of disk space that its files do not take yet."""
     lacking: tuple[str, ...] = ()
     """What this machine has too little of for it, even if nothing else is trained there."""
-    written: int = 0
-    """Bytes of disk space that its checkpoints take already."""
 
     @property
     def seconds(self) -> float | None:
         """Training time that is left, without evaluations; None if no rate is known."""
         return self.frames_left / self.frames_per_second if self.frames_per_second else None
-
-    @property
-    def disk_left(self) -> int:
-        """Bytes of disk space that it still needs."""
-        return max(0, self.need.disk - self.written)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,16 +88,16 @@ def make_sweep_plan(
     known = {**rates, **_rates_of(begun.values())}
     runs = []
     for member in record.members:
-        found = begun.get(member.name)
+        found, need = begun.get(member.name), needs.of(member, devices[0])
         runs.append(
             PlannedRun(
                 name=member.name,
                 state="waiting" if found is None else found.state,
                 frames_left=_frames_left(member, found),
                 frames_per_second=known.get(member.label),
-                need=needs.of(member, devices[0]),
+                need=need,
+                disk_left=disk.left_to_write(member.name, need.disk),
                 lacking=tuple(room.lacking(member.name, needs.by_device(member, devices))),
-                written=0 if status is None else status.folder.written_bytes(member.name),
             )
         )
     pending = [each for each, run in zip(record.members, runs, strict=True) if run.state not in ENDED]

@@ -91,11 +91,11 @@ class Disk:
 
     def has_space(self, name: str, planned: int) -> bool:
         """Return whether a run with a plan of so many bytes can write the rest of them."""
-        return self._left_to_write(name, planned) <= self.free_bytes
+        return self.left_to_write(name, planned) <= self.free_bytes
 
     def promise(self, room: Room, name: str, planned: int) -> None:
         """Promise to a run in a room the rest of the bytes of its plan."""
-        self.free_bytes -= self._left_to_write(name, planned)
+        self.free_bytes -= self.left_to_write(name, planned)
         self._planned[id(room), name] = planned
 
     def end_promise(self, room: Room, name: str) -> None:
@@ -104,10 +104,11 @@ class Disk:
 
     def set_measured(self, free_bytes: int) -> None:
         """Set the free space as measured, less what the present runs may still write."""
-        left = (self._left_to_write(name, planned) for (_, name), planned in self._planned.items())
+        left = (self.left_to_write(name, planned) for (_, name), planned in self._planned.items())
         self.free_bytes = free_bytes - sum(left)
 
-    def _left_to_write(self, name: str, planned: int) -> int:
+    def left_to_write(self, name: str, planned: int) -> int:
+        """Return how many of the planned bytes of a run its files do not take yet."""
         written = 0 if self._written_bytes is None else self._written_bytes(name)
         return max(0, planned - written)
 

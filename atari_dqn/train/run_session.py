@@ -62,7 +62,7 @@ def _contention_monitor(training: Learning, run: RunDirectory, sinks: RunSinks) 
 
 
 def store_of(run: RunDirectory, spec: Spec) -> CheckpointStore:
-    """Return the store of a run's checkpoints, with the periods and limits of its spec."""
+    """Return the store of a run's checkpoints, which keeps as many of them as the spec says."""
     return CheckpointStore(
         run.checkpoints,
         keep_last=spec.checkpoint.keep_last,

@@ -15,17 +15,17 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import polars as pl
-from equal_frames import bracketed, evaluations_at
+from equal_frames import bracketed, evaluations_at, has_span
 from gather import by_name, gather
 from keep import WINDOW_EPISODES
-from keep_pqn import RESULTS, Run, descriptions, filled, name_of, number, runs_of, score_at, scores_table
+from keep_pqn import RESULTS, Run, descriptions, filled, name_of, number, runs_of, score_at
 
 from atari_dqn.compare.reference.studies import curves
 
 KEPT, PLOT, PAGE = Path("pqn_breakout"), Path("pqn_breakout/curves.png"), Path("pqn_breakout.md")
 DQN_KEPT = Path("track_a")
-DQN_RUNS = "trackA_lua_he_doubled_area_breakout_seed"
-"""How the names of DQN's runs begin: Track A with four settings of nnabla-rl's code."""
+DQN_RUN = "trackA_lua_he_doubled_area_breakout_seed1"
+"""DQN's run: Track A with four settings of nnabla-rl's code."""
 MILLIONS, MINUTES = (1, 2, 5, 10), (15, 30, 60, 90)
 PUBLISHED = {
     ("nnabla_dqn", "dqn"): "DQN, nnabla-rl, evaluation games",
@@ -53,9 +53,9 @@ After equal minutes, the mean of the last {window} training games:
 {runs}
 {dqn_runs}
 
-- **The minutes compare two processes, not two algorithms at their best.** PQN had both cores of its machine.
-  DQN had one, next to other work. With two for itself it plays [1,535 frames/s on Pong](speed.md), with which
-  ten million frames take 109 minutes.
+- **The minutes compare two processes, not two algorithms at their best.** PQN had two threads and DQN one,
+  and both had other programs next to them. With two threads, alone, DQN plays [1,535 frames/s on
+  Pong](speed.md): ten million frames take 109 minutes then, without evaluations and checkpoints.
 - **Scores are not comparable in size, because protocols differ.** PQN, Track A and nnabla-rl play without
   sticky actions, Dopamine with a quarter of the actions repeated. PQN is evaluated without ε, DQN here and in
   nnabla-rl with 0.05; a training game of PQN and of Track A has the ε of its schedule, which ends at 0.001
@@ -91,7 +91,7 @@ class DQNRun(Run):
     @property
     def label(self) -> str:
         """The agent, its track and the seed, for display."""
-        return f"DQN, Track A\\*, seed {self.made['seed']}"
+        return f"DQN, Track A*, seed {self.made['seed']}"
 
 
 def main() -> None:
@@ -110,21 +110,20 @@ def main() -> None:
 
 
 def dqn_runs(results: Path) -> list[DQNRun]:
-    """Return the runs of DQN, which another page keeps, that have come to the last frames of the table."""
-    kept = (run for run in runs_of(results / DQN_KEPT) if run.made["run"].startswith(DQN_RUNS))
-    return [DQNRun(**vars(run)) for run in kept if len(evaluations_at(run.evaluations, MILLIONS[-1]))]
+    """Return the run of DQN, which another page keeps, if it has come to the last frames of the table."""
+    kept = (run for run in runs_of(results / DQN_KEPT) if run.made["run"] == DQN_RUN)
+    return [DQNRun(**vars(run)) for run in kept if has_span(run.evaluations, MILLIONS[-1])]
 
 
 def page(runs: list[Run], dqn: list[DQNRun]) -> str:
     """Make the page."""
-    minutes = {f"{each} min": ("minutes", float(each)) for each in MINUTES}
     return filled(
         TEXT,
         runs,
         table=table([*runs, *dqn]),
         plot=PLOT,
-        minutes=scores_table([*runs, *dqn], minutes),
-        dqn_runs=descriptions(dqn),
+        minutes=minutes_table([*runs, *dqn]),
+        dqn_runs=descriptions(dqn).replace("*", r"\*"),
     )
 
 
@@ -139,9 +138,19 @@ def table(runs: list[Run]) -> str:
     for place, name in PUBLISHED.items():
         found = {figure.env_frames: figure for figure in curves("breakout")[place]}
         rows.append([name, *(bracketed(found.get(each * 1_000_000)) for each in MILLIONS)])
-    return "\n".join(
-        [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|", *(f"| {' | '.join(row)} |" for row in rows)]
-    )
+    return formatted(heads, rows)
+
+
+def minutes_table(runs: list[Run]) -> str:
+    """Format the scores of training games after equal minutes."""
+    rows = [[run.label, *(number(score_at(run.games, "minutes", each)) for each in MINUTES)] for run in runs]
+    return formatted(["minutes", *map(str, MINUTES)], rows)
+
+
+def formatted(heads: list[str], rows: list[list[str]]) -> str:
+    """Format a table in Markdown."""
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines).replace("*", r"\*")
 
 
 def score_of(evaluations: pl.DataFrame) -> str:
@@ -156,7 +165,7 @@ def draw(runs: list[Run], dqn: list[DQNRun], path: Path) -> None:
     """Draw the mean of the last training games and the evaluations, by frames next to published ones."""
     figure, (by_frames, by_minutes) = plt.subplots(1, 2, figsize=(11, 5), sharey=True, layout="constrained")
     for run in [*runs, *dqn]:
-        color, label = "C4" if isinstance(run, DQNRun) else "C0", run.label.replace("\\", "")
+        color, label = "C4" if isinstance(run, DQNRun) else "C0", run.label
         mean = run.games["episode_return"].rolling_mean(WINDOW_EPISODES)
         by_frames.plot(run.games["env_frames"] * 1e-6, mean, color=color, label=f"{label}, training games")
         evaluated = run.evaluations["env_frames"] * 1e-6, run.evaluations["mean_return"]

@@ -1,7 +1,7 @@
 """Keep runs of Track A and make their page: evaluations next to published ones, by frames, and the updates.
 
 The runs are those of the sweeps `track_a_10m` and `track_a_init`, and those of `COMMANDS` in
-`track_a_text.py`, two of which have the loss of `track_a/doubled_loss`. The tables are those of `gather.py`,
+`track_a_text.py`, most of which have the loss of `track_a/doubled_loss`. The tables are those of `gather.py`,
 in `track_a/`, and `updates.csv`, means of the update log; the published figures come with the package, and
 those of each seed, `published.csv`, are made by scripts/nnabla_rl_evaluations.py. Runs that are not finished
 are kept as far as they have come; those without an evaluation are named and left out.

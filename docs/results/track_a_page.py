@@ -38,6 +38,8 @@ CUT_NOTE = f"\n{MARK}: the cap cut games, so that there is no verdict."
 OTHER_RESIZE_MARK = "‡"
 """The mark of a score on frames that are resized otherwise than the published ones."""
 PUBLISHED_RESIZE = "area"
+STRONG = ("below", "above")
+"""Verdicts in bold."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,18 +121,15 @@ def table(runs: list[TrackARun]) -> str:
 
 
 def tally(runs: list[TrackARun]) -> str:
-    """Count the verdicts on the runs that are most like nnabla-rl's."""
-    cells = [
-        cell_of(run, each, figure_of(run.game, each))
-        for run in runs
-        if run.variant == NEAREST
-        for each in MILLIONS
-    ]
-    counts = Counter(cell.partition(", ")[2].strip("*") for cell in cells)
-    del counts[""]  # without a verdict
+    """Count the verdicts on the runs that are most like nnabla-rl's, without those at 1M frames."""
+    own = [run for run in runs if run.variant == NEAREST]
+    verdicts = Counter(
+        verdict_at(run, each, figure_of(run.game, each)) for run in own for each in MILLIONS[1:]
+    )
+    del verdicts[None]
     words = ("on track", "just below", "below", "just above", "above")
-    found = ", ".join(f"{counts[word] or 'none'} {word}" for word in words)
-    return f"{counts.total()} verdicts up to {TOTAL_MILLIONS}M frames: {found}"
+    found = ", ".join(f"{verdicts[word] or 'none'} {word}" for word in words)
+    return f"{verdicts.total()} verdicts from {MILLIONS[1]}M to {TOTAL_MILLIONS}M frames: {found}"
 
 
 def table_of_updates(runs: list[TrackARun], updates: pl.DataFrame) -> str:
@@ -160,13 +159,8 @@ def training_return(run: TrackARun, frames: int) -> float:
     return mean
 
 
-def published(game: str) -> dict[int, Figure]:
-    """Return the published figures of a game by millions of frames."""
-    return {figure.env_frames // 1_000_000: figure for figure in curves(game)[PUBLISHED]}
-
-
 def figure_of(game: str, millions: int) -> Figure | None:
-    """Return the published figure at so many frames, interpolated between two as `dqn compare` does."""
+    """Return the published figure at so many frames, which `dqn compare` has there; None if there is none."""
     found = figure_at(curves(game)[PUBLISHED], 1_000_000 * millions)
     return found and found[0]
 
@@ -181,11 +175,7 @@ def score_at(evaluations: pl.DataFrame, millions: int) -> Score | None:
 
 
 def cell_of(run: TrackARun, millions: int, figure: Figure | None) -> str:
-    """Format a run's score at so many frames, with its verdict if there is one.
-
-    There is one if no game was cut, frames are resized as the published ones, and the score is a mean over
-    the same frames.
-    """
+    """Format a run's score at so many frames, with its verdict or the reason why there is none."""
     score = score_at(run.evaluations, millions)
     if score is None:
         return "–"
@@ -193,9 +183,22 @@ def cell_of(run: TrackARun, millions: int, figure: Figure | None) -> str:
         return number(score.mean) + MARK
     if run.made["resize"] != PUBLISHED_RESIZE:
         return number(score.mean) + OTHER_RESIZE_MARK
-    if figure is None or not has_span(run.evaluations, millions):
+    verdict = verdict_at(run, millions, figure)
+    if verdict is None:
         return number(score.mean)
-    return f"{number(score.mean)}, {verdict_of(score.mean, figure)}"
+    return f"{number(score.mean)}, {verdict if verdict not in STRONG else f'**{verdict}**'}"
+
+
+def verdict_at(run: TrackARun, millions: int, figure: Figure | None) -> str | None:
+    """Return the verdict on a run's score at so many frames; None without one.
+
+    There is one if no game was cut, frames are resized as the published ones, and the score is a mean over
+    the same frames.
+    """
+    score = score_at(run.evaluations, millions)
+    if score is None or figure is None or score.is_cut or run.made["resize"] != PUBLISHED_RESIZE:
+        return None
+    return verdict_of(score.mean, figure) if has_span(run.evaluations, millions) else None
 
 
 def verdict_of(score: float, figure: Figure) -> str:
@@ -209,18 +212,16 @@ def verdict_of(score: float, figure: Figure) -> str:
         return "on track"
     outside = max(figure.lowest - score, score - figure.highest)
     verdict = "below" if score < figure.lowest else "above"
-    return f"just {verdict}" if outside <= figure.highest - figure.lowest else f"**{verdict}**"
+    return f"just {verdict}" if outside <= figure.highest - figure.lowest else verdict
 
 
 def progress(runs: list[TrackARun]) -> str:
     """Say how far the runs have come."""
     done = sum(run.trained_frames for run in runs) / 1e6
-    unfinished = sum(score_at(run.evaluations, TOTAL_MILLIONS) is None for run in runs)
-    if not unfinished:
-        return f"All {len(runs)} runs have trained for {TOTAL_MILLIONS} million frames."
+    arrived = sum(score_at(run.evaluations, TOTAL_MILLIONS) is not None for run in runs)
     return (
-        f"**Not finished**: {unfinished} of {len(runs)} runs have not come to {TOTAL_MILLIONS} million "
-        f"frames; {done:.1f} million are trained in all."
+        f"{arrived} of {len(runs)} runs have come to {TOTAL_MILLIONS} million frames; {done:.1f} million are "
+        "trained in all."
     )
 
 

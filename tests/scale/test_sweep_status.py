@@ -226,8 +226,14 @@ def test_a_run_that_is_trained_elsewhere_is_not_unfit(opened: OpenedSweep, statu
     needs = Need(cores=1, ram=1, vram=0, disk=1)
     runs = [
         PlannedRun(
-            name=state, state=state, frames_left=1, frames_per_second=None, need=needs, lacking=("RAM",)
-        )
+            name=state,
+            state=state,
+            frames_left=1,
+            frames_per_second=None,
+            need=needs,
+            disk_left=1,
+            lacking=("RAM",),
+        )  # fmt: skip
         for state in ("running", "finished", "waiting")
     ]
     found = replace(planned(opened, status), runs=tuple(runs))
@@ -273,13 +279,16 @@ def test_disk_of_all_runs_is_what_they_have_not_written_yet(opened: OpenedSweep,
 
 def test_a_planned_run_has_the_numbers_of_its_row(opened: OpenedSweep, status: SweepStatus):
     need = Need(cores=3, ram=1_500_000_000, vram=2_500_000_000, disk=3_500_000_000)
-    run = PlannedRun(name="mine", state="waiting", frames_left=7_200_000, frames_per_second=1_000, need=need)
+    run = PlannedRun(
+        name="mine", state="waiting", frames_left=7_200_000, frames_per_second=1_000, need=need,
+        disk_left=3_000_000_000,
+    )  # fmt: skip
     plan = replace(planned(opened, status), device="cuda", runs=(run,), disk_free=10_000_000_000)
     titles, row, _, *sums = plan_lines(plan, 110)
     assert titles.split() == ["run", "state", "frames", "time", "cores", "RAM", "VRAM", "disk"]
     assert " ".join(row.split()) == "mine waiting 7.2M 2h 00m 3 1.50 GB 2.50 GB 3.50 GB"
     assert "1 run, 1 of them to do: 7,200,000 frames" in sums
-    assert "disk of all: 3.50 GB of 10.00 GB free" in sums
+    assert "disk of all: 3.00 GB of 10.00 GB free" in sums
 
 
 def test_jobs_limit_what_runs_at_once(opened: OpenedSweep):
