@@ -233,7 +233,7 @@ def test_a_run_that_is_trained_elsewhere_is_not_unfit(opened: OpenedSweep, statu
             need=needs,
             disk_left=1,
             lacking=("RAM",),
-        )  # fmt: skip
+        )
         for state in ("running", "finished", "waiting")
     ]
     found = replace(planned(opened, status), runs=tuple(runs))
