@@ -171,8 +171,7 @@ def draw(runs: list[Run], dqn: list[DQNRun], path: Path) -> None:
         evaluated = run.evaluations["env_frames"] * 1e-6, run.evaluations["mean_return"]
         by_frames.plot(*evaluated, "o", color=color, markersize=4, label=f"{label}, evaluations")
         by_minutes.plot(run.games["minutes"], mean, color=color)
-    for number_of_color, (place, name) in enumerate(PUBLISHED.items(), start=1):
-        color = f"C{number_of_color}"
+    for color, (place, name) in zip(("C1", "C2", "C3"), PUBLISHED.items(), strict=True):
         found = [each for each in curves("breakout")[place] if each.env_frames <= 1e6 * max(MILLIONS)]
         frames = [each.env_frames * 1e-6 for each in found]
         by_frames.plot(frames, [each.mean for each in found], color=color, marker="s", label=name)
