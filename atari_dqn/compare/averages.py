@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from atari_dqn.compare.load import Evaluation, Run
-from atari_dqn.compare.reference.match import frames_text, span_text
+from atari_dqn.compare.reference.match import frames_text
 from atari_dqn.compare.reference.studies import Measure
 
 Window = tuple[int, int]
@@ -16,25 +16,25 @@ Window = tuple[int, int]
 
 
 def mean_in_window(
-    runs: Sequence[Run], seeds: Collection[int], measure: Measure, window: Window, *, cap_reached: bool
+    runs: Sequence[Run], measure: Measure, window: Window, *, cap_reached: bool
 ) -> float | str:
-    """Compute the mean over seeds of each run's mean score in a window, or describe why there is none.
+    """Compute the mean over runs of each one's mean score in a window; NaN if one ends too early.
 
-    There is none if the cap truncated games, if ε was still decreasing, or if a run ends too early.
+    If the cap truncated games, or ε was still decreasing, there is none, and this is described instead.
     `cap_reached`: whether the cap truncated games of the score itself. Then the cap is compared with that of
     the figure anyway, and truncated games within the window are no reason.
     """
-    own = [run for run in runs if run.seed in seeds]
-    if measure == "evaluation" and not cap_reached and any(_were_cut(run, window) for run in own):
+    if measure == "evaluation" and not cap_reached and any(_were_cut(run, window) for run in runs):
         return f"games cut within {frames_text(window)}"
     if measure == "training":
-        falls_until = max(map(_epsilon_end_frames, own))
+        falls_until = max(map(_epsilon_end_frames, runs))
         if window[0] < falls_until:
             return f"games while ε fell, until {falls_until:,} frames"
     means = [
-        _training_mean(run, window) if measure == "training" else _evaluation_mean(run, window) for run in own
+        _training_mean(run, window) if measure == "training" else _evaluation_mean(run, window)
+        for run in runs
     ]
-    return span_text(window) if any(map(math.isnan, means)) else sum(means) / len(means)
+    return sum(means) / len(means)
 
 
 def _epsilon_end_frames(run: Run) -> int:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from atari_dqn.compare.averages import mean_in_window
 from atari_dqn.compare.group import Group
 from atari_dqn.compare.group_score import GroupScore
-from atari_dqn.compare.reference.match import Reference, Subject, references
+from atari_dqn.compare.load import Run
+from atari_dqn.compare.reference.match import Reference, Subject, references, span_text
 from atari_dqn.compare.reference.studies import Measure
 from atari_dqn.spec.protocol import Protocol
 
@@ -84,17 +85,32 @@ def _compared(
 ) -> ComparedReference:
     """Compare a figure with a score, or with that of the frames over which the figure is averaged."""
     if reference.window is not None:
-        cap_reached = bool(own.frame_caps)
-        found = mean_in_window(
-            group.runs, own.evaluations.keys(), measure, reference.window, cap_reached=cap_reached
-        )
+        runs = [run for run in group.runs if run.seed in own.evaluations]
+        found = mean_in_window(runs, measure, reference.window, cap_reached=bool(own.frame_caps))
         if isinstance(found, str):
             reference = replace(reference, differences=(*reference.differences, found))
+        elif math.isnan(found):
+            reference = _beyond_the_runs(reference, runs)
         else:
             score = found
     return ComparedReference(
         reference=reference, measure=measure, score=score, n=own.n, verdict=reference.verdict(score)
     )
+
+
+def _beyond_the_runs(reference: Reference, runs: Sequence[Run]) -> Reference:
+    """Add to the differences that a figure is a mean over frames that the runs do not all reach.
+
+    If nothing else differs, it names the frames at which runs of this length can be compared.
+    """
+    assert reference.window is not None
+    difference = span_text(reference.window)
+    frames_after = reference.window[1] - reference.env_frames
+    latest = min(run.evaluated_frames for run in runs) - frames_after
+    latest -= latest % max(run.evaluation_period_frames for run in runs)
+    if not reference.differences and 0 < latest < reference.env_frames:
+        difference = f"{difference} (use --at {latest:,})"
+    return replace(reference, differences=(*reference.differences, difference))
 
 
 def protocol_of(group: Group, last: GroupScore) -> Protocol | None:
