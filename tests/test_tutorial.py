@@ -65,4 +65,4 @@ def test_the_commands_run_one_after_another(tmp_path: Path):
     done = subprocess.run(bash, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     # which of the two depends on rounding, so on the processor: docs/tutorial.md gives one machine's table
-    assert re.search(r"mean less that of the first group: .*: (a|no) difference is shown", done.stdout)
+    assert re.search(r"mean minus that of the first group: .*: (a|no) difference is shown", done.stdout)

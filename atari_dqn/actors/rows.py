@@ -1,4 +1,8 @@
-"""Collect the rows of a fragment while an actor plays it. T rows, L environments."""
+"""Collect the rows of a fragment while an actor plays it.
+
+A row is one step of the L environments of an actor. A fragment has T steps; the first one of an incarnation
+begins with a row more, that of the reset. R numbers of a recurrent state.
+"""
 
 from __future__ import annotations
 
@@ -16,15 +20,15 @@ class FragmentRows:
     """The rows of one fragment, in lists."""
 
     def __init__(self) -> None:
-        self._sent: list[dict[str, np.ndarray]] = []
+        self._rows: list[dict[str, np.ndarray]] = []
         self._played: list[dict[str, np.ndarray]] = []
         self._states: list[np.ndarray] = []
         self._state_rows: list[int] = []
 
     def add_reset(self, step: StepBatch, *, version: int) -> None:
         """Add the first frames of an incarnation, which no action precedes."""
-        assert not self._sent
-        self._send(step, np.zeros(len(step.frame), dtype=np.int16), version)
+        assert not self._rows
+        self._append(step, np.zeros(len(step.frame), dtype=np.int16), version)
 
     def add(
         self,
@@ -38,13 +42,13 @@ class FragmentRows:
     ) -> None:
         """Add a step: the actions, their results, and what the first priorities need.
 
-        `reward`: clipped as the replay clips it. `state`: the recurrent states before the frames on which the
-        actions were selected, where a sequence may begin.
+        `number`: of the step in its episode. `reward`: clipped as the replay clips it. `state`: the recurrent
+        states before the frames on which the actions were selected; None where no sequence begins.
         """
         if state is not None:
-            self._state_rows.append(len(self._sent))
+            self._state_rows.append(len(self._rows))
             self._states.append(state)
-        self._send(step, selected.action.astype(np.int16), selected.version)
+        self._append(step, selected.action.astype(np.int16), selected.version)
         self._played.append(
             {
                 "q_selected": selected.q_selected,
@@ -71,10 +75,11 @@ class FragmentRows:
     ) -> Fragment:
         """Return the fragment of these rows."""
         envs = len(epsilon)
-        priorities = np.full((len(self._sent), envs), np.nan, dtype=np.float32)
+        # a row without a sample, such as that of the reset, keeps NaN
+        priorities = np.full((len(self._rows), envs), np.nan, dtype=np.float32)
         if priority is not None:
-            priorities[len(self._sent) - len(priority) :] = priority
-        columns = {name: np.stack([row[name] for row in self._sent]) for name in self._sent[0]}
+            priorities[len(self._rows) - len(priority) :] = priority
+        columns = {name: np.stack([row[name] for row in self._rows]) for name in self._rows[0]}
         return Fragment(
             actor=actor,
             incarnation=incarnation,
@@ -86,9 +91,9 @@ class FragmentRows:
             epsilon=np.asarray(epsilon, dtype=np.float64),
         )
 
-    def _send(self, step: StepBatch, action: np.ndarray, version: int) -> None:
-        """Copy a row, because the next step overwrites its arrays."""
-        self._sent.append(
+    def _append(self, step: StepBatch, action: np.ndarray, version: int) -> None:
+        """Append a row, copied because the next step overwrites the arrays of `step`."""
+        self._rows.append(
             {
                 "version": np.array(version, dtype=np.int64),
                 "frame": step.frame.copy(),

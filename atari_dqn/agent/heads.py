@@ -11,7 +11,7 @@ from atari_dqn.agent.torsos import MakeLinear
 
 
 class Head(nn.Module, ABC):
-    """Computes `size` outputs per action from the features of `streams` hidden layers."""
+    """Computes Z = `size` outputs per action from the D features of `streams` hidden layers."""
 
     streams: int
 
@@ -57,9 +57,9 @@ class DuelingHead(Head):
 
     def forward(self, features: Float[Tensor, "B D"]) -> Float[Tensor, "B A Z"]:
         """Compute V + A − mean A for every action."""
-        state, actions = self._split(features)
-        advantage = self.advantage(actions).view(features.shape[0], -1, self.size)
-        outputs: Tensor = advantage + (self.value(state)[:, None] - advantage.mean(dim=1, keepdim=True))
+        of_value, of_advantages = self._split(features)
+        advantage = self.advantage(of_advantages).view(features.shape[0], -1, self.size)
+        outputs: Tensor = advantage + (self.value(of_value)[:, None] - advantage.mean(dim=1, keepdim=True))
         return outputs
 
     def _split(self, features: Float[Tensor, "B D"]) -> tuple[Tensor, ...]:

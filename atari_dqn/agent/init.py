@@ -1,6 +1,6 @@
 """Initial weights. The gain is √2 where layers have a ReLU (`QNetwork.encoder_parts`), otherwise 1.
 
-`streams`: how many layers are stored as one, 2 for the hidden layers of a dueling head (`Torso`), else 1.
+`streams`: the number of layers that are stored as one, 2 for a dueling head (`Torso.hidden`), otherwise 1.
 """
 
 from __future__ import annotations
@@ -71,15 +71,15 @@ INITIALIZERS = {make.__name__: make for make in (fan_in_uniform, he_uniform, xav
 
 def initialize(network: QNetwork, *, init: str, generator: torch.Generator) -> None:
     """Draw all weights of a network from `generator`, in the order of its layers."""
-    alone, joint = (partial(INITIALIZERS[init], streams=count) for count in (1, network.head.streams))
+    single, stacked = (partial(INITIALIZERS[init], streams=count) for count in (1, network.head.streams))
     encoder = ((part, RELU_GAIN if has_relu else 1.0) for part, has_relu in network.encoder_parts)
     for part, gain in (*encoder, (network.head, 1.0)):
         for layer in part.modules():
             if isinstance(layer, NoisyLinear):
                 layer.initialize(generator)
             elif isinstance(layer, nn.Conv2d | nn.Linear):
-                # the hidden layers of a head's streams are one layer, in which each has its own distribution
-                fill = joint if layer in network.hidden_layer.modules() else alone
+                # the hidden layers of a head's streams are stored as one, and each is drawn as its own layer
+                fill = stacked if layer in network.hidden_layer.modules() else single
                 fill(layer, gain, generator)
             if isinstance(layer, SpectralConv2d):
                 layer.decompose()

@@ -1,7 +1,7 @@
 """λ-returns of q-values, and the target that is such a return. Gallici et al. (2025), Algorithm 1.
 
 The paper is "Simplifying deep temporal difference learning"; the returns are those of Q(λ), Peng & Williams
-(1996). T steps of E environments, one after the other. B minibatch.
+(1996). T successive steps of E environments, T1 = T + 1 frames. B minibatch.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ def lambda_returns(
 ) -> Float[Tensor, "T E"]:
     """Compute G = r + γ ((1 − λ) q′ + λ G′) of every step, from the last one back.
 
-    `max_q` are the largest q-values of the T + 1 frames, q′ that of the next frame. G′ is the next step's
-    return, or q′ where there is no next step: after the last step, and at the last frame of an episode, whose
-    row is not a step.
+    `max_q[t]` is the largest q-value of frame t, and q′ that of frame t + 1. G′ is the return of the next
+    step, or q′ where there is none: after the last row, and before the last frame of an episode, whose row
+    has `is_step` false. The result of such a row is `max_q[t]`; its weight in the loss is 0.
     """
     returns, g = torch.empty_like(r_t), max_q[-1]
     for t in reversed(range(len(r_t))):
@@ -37,7 +37,7 @@ def lambda_returns(
     return returns
 
 
-def return_target(batch: Minibatch, online: QNetwork, target: QNetwork, rng: Rng) -> Bootstrap:
-    """Take the return of each step, which `r_t` has, as target; nothing is bootstrapped."""
+def lambda_return_target(batch: Minibatch, online: QNetwork, target: QNetwork, rng: Rng) -> Bootstrap:
+    """Take the λ-return of each step, which `r_t` holds, as target; nothing is bootstrapped."""
     del online, target, rng
     return Bootstrap(r_t=batch.r_t, discount_t=batch.discount_t, z_t=torch.zeros_like(batch.r_t)[:, None])

@@ -39,9 +39,9 @@ class NoisyLinear(nn.Linear):
         if self.noise is None:
             return mean
         noise_in, noise_out = self.noise
-        rows = len(noise_in)
-        noisy = (x.view(rows, -1, self.in_features) * noise_in[:, None]).flatten(0, 1)
-        deviation = F.linear(noisy, self.weight_sigma, self.bias_sigma).view(rows, -1, self.out_features)
+        num_parts = len(noise_in)
+        noisy = (x.view(num_parts, -1, self.in_features) * noise_in[:, None]).flatten(0, 1)
+        deviation = F.linear(noisy, self.weight_sigma, self.bias_sigma).view(num_parts, -1, self.out_features)
         return mean + (deviation * noise_out[:, None]).flatten(0, 1)
 
     def set_noise(self, noise: Noise | None) -> None:
@@ -58,11 +58,11 @@ class NoisyLinear(nn.Linear):
 
 
 @contextmanager
-def sampled_noise(network: nn.Module, rng: Rng | None, rows: int) -> Iterator[None]:
+def sampled_noise(network: nn.Module, rng: Rng | None, num_parts: int) -> Iterator[None]:
     """Draw noise for all noisy layers of a network, and remove it at the end; without rng draw none."""
     layers = [] if rng is None else noisy_layers(network)
     if rng is not None and layers:
-        draw_noise(layers, rng, rows)
+        draw_noise(layers, rng, num_parts)
     try:
         yield
     finally:
@@ -75,12 +75,12 @@ def noisy_layers(network: nn.Module) -> list[NoisyLinear]:
     return [layer for layer in network.modules() if isinstance(layer, NoisyLinear)]
 
 
-def draw_noise(layers: Sequence[NoisyLinear], rng: Rng, rows: int) -> None:
-    """Draw `rows` noise samples for each layer, one for each of `rows` equal parts of the batch.
+def draw_noise(layers: Sequence[NoisyLinear], rng: Rng, num_parts: int) -> None:
+    """Draw noise samples for each layer, one for each of `num_parts` equal parts of the batch.
 
-    f(x) = sgn(x) √|x| of Gaussian numbers x. Fortunato et al. (2018), section 3.
+    The noise is f(x) = sgn(x) √|x|, with x from N(0, 1). Fortunato et al. (2018), section 3.
     """
-    drawn = normal(rng, rows, num_draws(layers))
+    drawn = normal(rng, num_parts, num_draws(layers))
     counts = [count for layer in layers for count in (layer.in_features, layer.out_features)]
     parts = torch.split(drawn.abs().sqrt_().copysign_(drawn), counts, dim=1)
     for layer, noise_in, noise_out in zip(layers, parts[::2], parts[1::2], strict=True):

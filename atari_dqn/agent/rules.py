@@ -22,7 +22,7 @@ def gather_q(z: Float[Tensor, "B A *Z"], a: Int64[Tensor, "B"]) -> Float[Tensor,
 def bellman_target(
     r_t: Float[Tensor, "B"], discount_t: Float[Tensor, "B"], z_t: Float[Tensor, "#B Z"]
 ) -> Float[Tensor, "B Z"]:
-    """Compute r + γ z, where z are q-values, quantiles or atoms."""
+    """Compute r_t + discount_t · z_t, where z_t are q-values, quantiles or atoms."""
     return r_t[:, None] + discount_t[:, None] * z_t
 
 

@@ -6,7 +6,8 @@
                                         ≈                  ≈
     target network, of s_1 and s_2    g⁻(z⁻_1)           g⁻(z⁻_2)
 
-B batch, K predicted steps, S stacked frames, C channels, H×W frames or latents, D features, A actions.
+B batch, K predicted steps, S stacked frames, C channels, H×W frames or latents, F = C·H·W numbers of
+a latent, D features, A actions. ⁻ marks the target network.
 """
 
 from __future__ import annotations
@@ -80,6 +81,7 @@ class SelfPredictiveNetwork(QNetwork):
         self.transition = TransitionModel(channels, num_actions)
         self.prediction = nn.Linear(torso.num_features, torso.num_features)
         self._known_latent: tuple[Frames, Float[Tensor, "B F"]] | None = None
+        # again, for the modules added here
         self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
     @property
@@ -123,6 +125,7 @@ class SelfPredictiveNetwork(QNetwork):
             z = self.transition(z, action)
             latents.append(z)
         predicted: Tensor = self.prediction(self.projected(torch.cat(latents)))
+        # the rows are sorted by step, and then by transition
         return predicted.view(actions.shape[1], len(actions), -1).transpose(0, 1)
 
 
@@ -149,10 +152,10 @@ class SelfPredictionLoss:
     """λ."""
 
     def __call__(self, batch: FutureBatch, online: Any, target: Any, rng: Rng, /) -> LossOutput:
-        """Compute the loss; both are a `SelfPredictiveNetwork`."""
+        """Compute the loss; `online` and `target` are each a `SelfPredictiveNetwork`."""
         with torch.no_grad():
             projected = target.projected(target.latent(batch.future.flatten(0, 1)))
-        with online.encoding_once(batch.s_tm1):  # both losses need them, and encoding is most of BBF's update
+        with online.encoding_once(batch.s_tm1):  # for both losses: encoding is most of BBF's update
             output = self.td_loss(batch, online, target, rng)
             predicted = online.predicted(batch.s_tm1, batch.actions)
         loss = cosine_loss(predicted, projected.view(predicted.shape), batch.follows)
@@ -161,9 +164,10 @@ class SelfPredictionLoss:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FutureShifts(RandomShifts):
-    """Augments the stacks of the next K steps too, each in a way of its own."""
+    """Augments the stacks of the next K steps too, each with a shift and a brightness of its own."""
 
     def __call__(self, batch: FutureBatch, generator: torch.Generator) -> FutureBatch:  # type: ignore[override]
         """Augment every state, those of the next steps first."""
         future = self._augmented(batch.future.flatten(0, 1), generator).view(batch.future.shape)
+        # super() without arguments fails in a dataclass with slots
         return RandomShifts.__call__(self, replace(batch, future=future), generator)

@@ -29,7 +29,7 @@ Act = Callable[[NDArray[np.uint8]], int]
 
 
 def evaluate(
-    policy: Policy | Act,
+    policy: Policy | Act | Agent,
     spec: SpecLike,
     *,
     protocol: ProtocolName = "run",
@@ -42,8 +42,8 @@ def evaluate(
     No-ops, sticky actions and the protocol's ε come from the same random streams as for our agents.
     `policy`: a function of the observation, or an object with `act(observation, state)`, which returns an
     action and the state for the next call in this game. It is called in this process, for one game at a
-    time. An `Agent` plays as in `Agent.evaluate`. `UserError` for an action that there is not, and for an
-    `Agent` of another game or with other observations or actions.
+    time. An `Agent` plays as in `Agent.evaluate`. Raise `UserError` if the policy returns an action that the
+    game does not have, or if an `Agent` has another game, other observations or other actions.
 
     >>> import atari_dqn as dqn
     >>> result = dqn.evaluate(
@@ -72,7 +72,7 @@ def evaluate(
 
 
 def _as_trained(policy: object, spec: Spec) -> Spec:
-    """Return a spec with the settings of an agent's training that protocols record; others as they are."""
+    """Copy into a spec the settings of an agent's training that protocols record; if the policy is one."""
     if not isinstance(policy, Agent):
         return spec
     trained = policy.spec
@@ -83,11 +83,12 @@ def _as_trained(policy: object, spec: Spec) -> Spec:
     )
 
 
-def _outputs_of(policy: Policy | Act, spec: Spec, info: GameInfo) -> tuple[MakeOutputs, CheckpointChoice]:
+def _outputs_of(
+    policy: Policy | Act | Agent, spec: Spec, info: GameInfo
+) -> tuple[MakeOutputs, CheckpointChoice]:
     """Return a function that makes the outputs of a policy, and which of an agent's weights these are."""
-    player: object = policy
-    if isinstance(player, Agent):
-        return _agent_outputs(player, spec, info), player.frozen.choice
+    if isinstance(policy, Agent):
+        return _agent_outputs(policy, spec, info), policy.frozen.choice
     return partial(PolicyOutputs, _as_policy(policy), num_actions=info.num_actions), "last"
 
 
@@ -115,9 +116,9 @@ def _observations(spec: Spec, info: GameInfo) -> str:
 
 
 def _as_policy(policy: object) -> Policy:
-    """Return an object that acts as it is, and a function as one; `UserError` for what is neither."""
+    """Return an object with `act` unchanged, wrap a function, and raise `UserError` for anything else."""
     if isinstance(policy, type):
-        raise UserError(f"policy: found the class {policy.__name__}, expected an object of it")
+        raise UserError(f"policy: found the class {policy.__name__}, expected an instance")
     if hasattr(policy, "act"):
         return cast("Policy", policy)
     if callable(policy):

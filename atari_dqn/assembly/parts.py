@@ -13,7 +13,7 @@ from atari_dqn.agent.augmentation import Augment, RandomShifts, not_augmented
 from atari_dqn.agent.diagnostics import Diagnostics, SequenceDiagnostics, TransitionDiagnostics
 from atari_dqn.agent.heads import DuelingHead, Head, LinearHead, SharedDuelingHead
 from atari_dqn.agent.init import initialize
-from atari_dqn.agent.lambda_returns import return_target
+from atari_dqn.agent.lambda_returns import lambda_return_target
 from atari_dqn.agent.learner import Learner
 from atari_dqn.agent.losses import LossFn
 from atari_dqn.agent.memory import RecurrentQNetwork
@@ -193,7 +193,7 @@ def _target_rule(spec: Spec) -> TargetRule:
             bonus_of=given(spec.learner.munchausen_network),
         )
     if spec.replay.kind == "rollouts":
-        return return_target
+        return lambda_return_target
     # If both networks are one and it draws no random numbers, both rules compute the same: take the cheaper.
     is_random = spec.toggles.noisy or spec.toggles.distribution == "iqn"
     is_double = spec.toggles.double and (is_random or not is_own_target(spec))

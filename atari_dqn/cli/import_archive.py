@@ -25,9 +25,9 @@ FolderOption = Annotated[
 def import_archive(path: ArchivePath, output: FolderOption = None) -> None:
     """Check an archive and unpack it into a folder that other commands take as a run."""
     from atari_dqn.files.new_files import refuse_leading_hyphen
-    from atari_dqn.run.archive.archive import read_archive, refuse_missing, unpack_archive
+    from atari_dqn.run.archive.archive import check_is_archive, read_archive, unpack_archive
 
-    refuse_missing(path)
+    check_is_archive(path)
     if path.is_dir():
         raise UserError(f"{path}: is imported already; expected a file by `dqn export`")
     folder = output or Path("outputs") / path.stem

@@ -26,7 +26,7 @@ class Atari100kScore:
 
 
 def atari100k_scores(group: Group, last: GroupScore, human: HumanRandom | None) -> tuple[Atari100kScore, ...]:
-    """Return the published scores of the same protocol; none unless the group's are at 400,000 frames."""
+    """Return the scores of all published agents under a group's protocol; none but at 400,000 frames."""
     protocol = protocol_of(group, last)
     if protocol is None or not last.comparable:
         return ()

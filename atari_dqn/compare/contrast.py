@@ -35,7 +35,7 @@ class Contrast:
     """Whether the other group is the first of its game."""
     finding: str
     increment: Estimate | None = None
-    """The mean less that of the other group, with its interval, if the finding is `SHOWN` or `NOT_SHOWN`."""
+    """The mean minus that of the other group, with its interval, if the finding is `SHOWN` or `NOT_SHOWN`."""
     differences: tuple[str, ...] = ()
     """What differs, if the finding is `NOT_COMPARED`: `obstacles`."""
 
@@ -58,7 +58,7 @@ class Contrast:
             return f"{IDENTICAL} to {other}"
         if self.finding == NOT_COMPARED:
             return f"{NOT_COMPARED} with {other}: {'; '.join(self.differences)}"
-        return f"mean less that of {other}: {self._increment}: {self.finding}"
+        return f"mean minus that of {other}: {self._increment}: {self.finding}"
 
 
 def contrast(group: Group, last: GroupScore, earlier: Sequence[ScoredGroup]) -> Contrast | None:

@@ -39,7 +39,7 @@ DEFAULT_RUNS = 8
 
 @contextmanager
 def page_layout(library: Library, address: str) -> Iterator[list[RunEntry]]:
-    """Draw the head of a page, yield the readable runs, and list the unreadable ones at its end."""
+    """Draw the navigation, yield the readable runs to the page, and list every run with a fault below it."""
     ui.dark_mode(value=None)
     ui.add_css(_STYLE)
     runs = library.runs()
@@ -57,7 +57,8 @@ def page_layout(library: Library, address: str) -> Iterator[list[RunEntry]]:
         if readable:
             yield readable
         else:
-            ui.label(f"No runs below {library.root}. `dqn train` makes them.").classes("text-lg")
+            absent = "No readable run below {0}." if runs else "No runs below {0}. `dqn train` makes them."
+            ui.label(absent.format(library.root)).classes("text-lg")
             yield []
         for run in runs:
             if run.fault:

@@ -57,7 +57,11 @@ def work(
     num_envs: int,
     memory: SharedMemory,
 ) -> None:
-    """Run commands until the parent closes the pipe or ends. An error is sent as text and ends the worker."""
+    """Send the shard's `info`, then run commands until the parent closes the pipe or ends.
+
+    `parent`: its process id. `index`: the number of this worker. `envs`: the environments of its shard, of
+    `num_envs` in all. An error is sent as text and ends the worker.
+    """
     end_with_parent(parent)
     ignore_ending_signals()
     try:

@@ -14,6 +14,7 @@ from msgspec import Struct
 from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.files.atomic import is_file
 from atari_dqn.files.documents import checked, read_json, read_run_file
+from atari_dqn.files.seal import sealed
 from atari_dqn.run.archive.archive import SCORES, WEIGHTS, Archive, is_archive, read_archive
 from atari_dqn.run.archive.opening import opened_run, results_folder
 from atari_dqn.run.checkpoint.names import checkpoint_name
@@ -134,8 +135,6 @@ def _row_values(row: Mapping[str, str]) -> dict[str, Any]:
 
 def sealed_score(document: Mapping[str, Any]) -> dict[str, Any]:
     """Add the digest of a score's document to it, so that damage is detected."""
-    from atari_dqn.run.checkpoint.seal import sealed  # imports torch, which readers of tables do without
-
     return sealed(document, _SEAL)
 
 

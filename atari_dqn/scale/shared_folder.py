@@ -1,4 +1,8 @@
-"""Check that two hosts have the same folder, and not two of the same name."""
+"""Check that two hosts share the folder of a sweep, and do not each have one of the same name.
+
+The first host calls `write_probe` and sends the probe to the other, which calls `answer_probe`. Then the
+first calls `check_answer`, and `remove_probe` in any case.
+"""
 
 from __future__ import annotations
 

@@ -1,15 +1,15 @@
-"""The ε of a run as a function of its frames, from the section `exploration` of its spec."""
+"""The schedule of ε, from the section `exploration` of a spec."""
 
 from __future__ import annotations
 
 from atari_dqn.schedule import EpsilonSpectrum, LinearSchedule, SwitchedOff
 from atari_dqn.spec.schema import Spec
 
-Exploration = LinearSchedule | SwitchedOff | EpsilonSpectrum
+EpsilonSchedule = LinearSchedule | SwitchedOff | EpsilonSpectrum
 
 
-def exploration_of(spec: Spec) -> Exploration:
-    """Return the schedule of ε after the prefill."""
+def exploration_of(spec: Spec) -> EpsilonSchedule:
+    """Return the schedule of ε, whose frames are counted from the end of the prefill."""
     keys = spec.exploration
     if keys.kind == "spectrum":
         assert keys.spectrum_base is not None
@@ -27,7 +27,7 @@ def exploration_of(spec: Spec) -> Exploration:
     return SwitchedOff(linear, keys.epsilon_off_frames) if keys.epsilon_off_frames else linear
 
 
-def mixed_epsilon(exploration: Exploration) -> str:
+def mixed_epsilon(exploration: EpsilonSchedule) -> str:
     """Return the range of ε as text if it differs between environments, else an empty text.
 
     The returns of such training episodes are no score: they are a mix of policies.

@@ -27,7 +27,7 @@ class Key:
     kind: type[Scalar]
     """bool, int, float or str."""
     choices: tuple[str, ...]
-    """The strings allowed; empty if every string is."""
+    """The strings that the schema allows, without those of other packages; empty for a key without a list."""
     bounds: tuple[Bound, ...]
     """Ranges that must all contain the value."""
     when: tuple[When, ...]
@@ -39,9 +39,8 @@ class Key:
 
     def allows(self, choice: str) -> bool:
         """Return whether a string is one of the choices, or the name of another package's part."""
-        if choice in self.choices or self.group is None:
-            return choice in self.choices
-        return choice in entry_point_names(self.group)  # reads the metadata of every package installed
+        # the schema's choices first: `added` reads the metadata of every installed package
+        return choice in self.choices or choice in self.added
 
     @property
     def added(self) -> tuple[str, ...]:

@@ -28,17 +28,17 @@ def _multiple(key: str, of: str, reason: str) -> Rule:
     )
 
 
-def _is_complete_before_budget(
+def _completes_a_rollout(
     capacity_steps: int, envs: int, frame_skip: int, total_frames: int, replay: str
 ) -> bool:
-    """Return whether a run completes a rollout, after which it learns."""
+    """Return whether the budget is enough for a rollout: capacity_steps / envs steps of each environment."""
     total_steps = frames_to_steps(total_frames, frame_skip=frame_skip)
     return replay != "rollouts" or capacity_steps // envs <= -(-total_steps // envs)
 
 
 ROLLOUT_RULES = (
     *(
-        _only(key, plain, "it is not defined for rollouts")
+        _only(key, plain, "it is not supported with rollouts")
         for key, plain in (
             ("toggles.double", False),
             ("toggles.prioritized", False),
@@ -58,13 +58,13 @@ ROLLOUT_RULES = (
             ("system.cuda_graphs", False),
         )
     ),
-    _only("learner.target_period_updates", 1, "rollouts are learned without a target network"),
+    _only("learner.target_period_updates", 1, "learning from rollouts has no target network"),
     _multiple(
         "replay.capacity_steps", "env.num_envs", "a rollout has equally many steps of each environment"
     ),
     Rule(
         ("replay.capacity_steps", "env.num_envs", "env.frame_skip", "training.total_frames", "replay.kind"),
-        _is_complete_before_budget,
+        _completes_a_rollout,
         "the run would end before its first update, which follows a rollout: lower the first or raise "
         "training.total_frames",
         applies_to_existing_runs=False,
@@ -73,6 +73,6 @@ ROLLOUT_RULES = (
     _multiple(
         "learner.batch_size",
         "learner.update_period_steps",
-        "each step of a rollout is learned from batch_size / update_period_steps times",
+        "the number of passes over a rollout, batch_size / update_period_steps, is whole",
     ),
 )

@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from atari_dqn.run.checkpoint.seal import sealed
+from atari_dqn.files.seal import sealed
 from atari_dqn.spec.loader import ResolvedSpec
 from atari_dqn.spec.protocol import Protocol
 from atari_dqn.spec.schema import Spec

@@ -44,7 +44,7 @@ TEXT = """\
 
 Seven agents from plain DQN to Rainbow, each with one part more than the one before
 ([`ladder_quick`](../../runs/sweeps/ladder_quick.toml)): two million frames of a game, then 30 games with the
-last weights. A score is the mean of these games; the increment is the mean over seeds less that of the step
+last weights. A score is the mean of these games; the increment is the mean over seeds minus that of the step
 before, with its 95 % interval.
 
 {tables}
@@ -91,7 +91,7 @@ class Step:
     protocols: frozenset[str]
     """The fingerprints of the protocols of the evaluations."""
     increment: Estimate | None
-    """The mean over seeds less that of the step before; None if that has no run."""
+    """The mean over seeds minus that of the step before; None if that has no run."""
     mark: str
     """`‡` if the protocol is another than that of the step before, else empty."""
 

@@ -5,7 +5,7 @@ import torch
 from parts import make_batch, make_network, stream
 
 from atari_dqn.agent import rules
-from atari_dqn.agent.lambda_returns import lambda_returns, return_target
+from atari_dqn.agent.lambda_returns import lambda_return_target, lambda_returns
 from atari_dqn.agent.losses import ScalarLoss, TDLoss
 
 GAMMA = 0.99
@@ -79,7 +79,7 @@ def test_returns_are_the_weighted_sums_of_n_step_returns(trace_decay: float) -> 
 
 def test_loss_is_half_the_squared_distance_to_the_return() -> None:
     network, batch = make_network(), make_batch(discount_t=torch.zeros(4))
-    loss = TDLoss(target_rule=return_target, distribution_loss=ScalarLoss(rules.mse))
+    loss = TDLoss(target_rule=lambda_return_target, distribution_loss=ScalarLoss(rules.mse))
     found = loss(batch, network, network, stream())
     q = network(batch.s_tm1).detach().double()
     expected = [0.5 * (float(batch.r_t[row]) - float(q[row, batch.a_tm1[row]])) ** 2 for row in range(4)]

@@ -20,8 +20,8 @@ from atari_dqn.evaluation.weights import weights_data
 from atari_dqn.run.archive.archive import (
     WEIGHTS,
     Archive,
+    check_is_archive,
     read_archive,
-    refuse_missing,
     unpack_archive,
     write_archive,
 )
@@ -331,10 +331,10 @@ def test_an_imported_archive_is_imported_not_stopped(imported: Path):
 
 def test_a_file_of_another_kind_is_refused_in_words(tmp_path: Path):
     with pytest.raises(UserError, match="not found"):
-        refuse_missing(tmp_path / "absent.dqn")
+        check_is_archive(tmp_path / "absent.dqn")
     (tmp_path / "notes.txt").write_text("notes")
     with pytest.raises(UserError, match="is not an archive"):
-        refuse_missing(tmp_path / "notes.txt")
+        check_is_archive(tmp_path / "notes.txt")
     (tmp_path / "notes.dqn").write_text("notes")
     with pytest.raises(DamagedError, match=r"archive\.json: the file is shorter"):
         load_frozen(tmp_path / "notes.dqn", CPU)

@@ -62,7 +62,7 @@ def test_equal_scores_at_other_frames_are_not_identical(tmp_path: Path):
 def test_a_finding_is_said_in_a_sentence(tmp_path: Path):
     found = compared(tmp_path, [1.0, 2.0, 3.0], [11.0, 12.0, 14.0]).results[1].contrast
     # 10.33 ± 3.08 · √(1/3 + 7/9), with 3.4 degrees of freedom
-    assert str(found) == "mean less that of the first group: 10.3 [7.2, 13.5]: a difference is shown"
+    assert str(found) == "mean minus that of the first group: 10.3 [7.2, 13.5]: a difference is shown"
 
 
 @pytest.mark.parametrize("cut", [0, 1], ids=["the first", "the other"])

@@ -1,4 +1,4 @@
-"""Read and write archives: one file, or the folder that `dqn import` unpacks it into.
+"""Read and write archives: one ZIP file, not compressed, or the folder that `dqn import` unpacks it into.
 
 An archive is read whole and every part is checked before any of it is used.
 """
@@ -32,7 +32,7 @@ NEEDED = (SPEC, PROVENANCE, WEIGHTS, SCORES)
 
 @dataclass(frozen=True, kw_only=True)
 class Archive:
-    """An archive whose parts are what its manifest records."""
+    """An archive whose parts were checked against its manifest."""
 
     path: Path
     agent: AgentRecord
@@ -41,12 +41,12 @@ class Archive:
 
 
 def is_archive(path: Path) -> bool:
-    """Return whether a path is that of an archive, which may be damaged, or of an imported one."""
+    """Return whether a path is an archive file or an imported one; its contents are not checked."""
     return is_archive_file(path) or is_imported(path)
 
 
 def is_archive_file(path: Path) -> bool:
-    """Return whether a path is that of an archive's file, which may be damaged."""
+    """Return whether a path is an archive file; its contents are not checked."""
     return path.suffix == SUFFIX and is_file(path)
 
 
@@ -89,7 +89,7 @@ def write_parts(files: Mapping[str, bytes], folder: Path) -> None:
 
 
 def _read_file(path: Path) -> Archive:
-    """Compare a file with what the manifest at its beginning says that it must be, member by member."""
+    """Read an archive file; its manifest comes first, and every other byte is checked against it."""
     data = read_run_file(path, most_bytes=MOST_BYTES)
     try:
         first = first_data(data, MANIFEST)
@@ -135,8 +135,8 @@ def _archive(path: Path, manifest: Manifest, members: Mapping[str, bytes]) -> Ar
     return Archive(path=path, agent=manifest.agent, parts=parts)
 
 
-def refuse_missing(path: Path) -> None:
-    """Raise `UserError` for a path that is no archive."""
+def check_is_archive(path: Path) -> None:
+    """Raise `UserError` for a path that does not exist or is no archive."""
     if not exists(path):
         raise UserError(f"{path}: not found; expected an archive by `dqn export`")
     if not is_archive(path):
@@ -144,7 +144,7 @@ def refuse_missing(path: Path) -> None:
 
 
 def refuse_missing_archive(path: Path) -> None:
-    """Raise `UserError` for the name of an archive if nothing has that name."""
+    """Raise `UserError` for a path that ends in `.dqn` and does not exist; others may be runs."""
     if path.suffix == SUFFIX and not exists(path):
         raise UserError(f"{path}: not found; expected an archive by `dqn export`")
 

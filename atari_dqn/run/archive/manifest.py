@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta, Struct
 
 from atari_dqn import __version__
 from atari_dqn.errors import DamagedError
-from atari_dqn.files.atomic import json_document, plain
+from atari_dqn.files.atomic import json_document
 from atari_dqn.files.documents import Count, parse_json
+from atari_dqn.files.seal import sealed
 from atari_dqn.run.provenance import MOST_THREADS
 from atari_dqn.spec.protocol import CheckpointChoice
 
@@ -59,13 +59,13 @@ def manifest_data(agent: AgentRecord, parts: Mapping[str, bytes]) -> bytes:
     """Return archive.json for an agent and the parts of its archive."""
     listed = [Part(name, len(data), hashlib.sha256(data).hexdigest()) for name, data in parts.items()]
     manifest = Manifest(schema_version=SCHEMA_VERSION, written_by=__version__, agent=agent, parts=listed)
-    return json_document(_sealed(msgspec.to_builtins(manifest)))
+    return json_document(sealed(msgspec.to_builtins(manifest), _SEAL))
 
 
 def read_manifest(data: bytes) -> Manifest:
     """Read archive.json; raise `ValueError` if it is not what `manifest_data` returns."""
     document = parse_json(data)
-    if not isinstance(document, dict) or _sealed(document) != document:
+    if not isinstance(document, dict) or sealed(document, _SEAL) != document:
         raise ValueError("it is not what was written")
     version = document.get("schema_version")
     if version != SCHEMA_VERSION:
@@ -84,10 +84,3 @@ def check_part(path: object, part: Part, data: bytes) -> None:
     found = hashlib.sha256(data).hexdigest()
     if found != part.sha256:
         raise DamagedError(f"{path}: {part.name}: its SHA-256 is {found}, recorded is {part.sha256}")
-
-
-def _sealed(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a document with the digest of all its other keys."""
-    contents = {name: value for name, value in plain(document).items() if name != _SEAL}
-    text = json.dumps(contents, sort_keys=True, ensure_ascii=False)
-    return {**contents, _SEAL: hashlib.sha256(text.encode()).hexdigest()}

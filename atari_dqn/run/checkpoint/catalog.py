@@ -16,8 +16,8 @@ import msgspec
 from atari_dqn.errors import DamagedError
 from atari_dqn.files.atomic import write_json_atomically
 from atari_dqn.files.documents import parse_json, read_run_file
+from atari_dqn.files.seal import sealed
 from atari_dqn.run.checkpoint.names import checkpoint_name
-from atari_dqn.run.checkpoint.seal import sealed
 
 CATALOG = "catalog.json"
 CATALOG_VERSION = 2

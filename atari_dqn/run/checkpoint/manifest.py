@@ -12,9 +12,9 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 from atari_dqn.errors import DamagedError, ExplainedDamageError, UserError
+from atari_dqn.files import seal
 from atari_dqn.files.atomic import exists, is_file, open_regular, sha256_of_file, write_json_atomically
 from atari_dqn.files.documents import Count, check_types, parse_json, read_run_file, reading_of_run
-from atari_dqn.run.checkpoint import seal
 from atari_dqn.run.checkpoint.bookkeeping import FileRecord
 from atari_dqn.run.checkpoint.names import MANIFEST
 from atari_dqn.run.checkpoint.segments import FOLDER, Segment

@@ -21,8 +21,8 @@ def mismatch(run: RunDirectory, member: Member) -> Failure | None:
     """Compare a run directory with a member of a sweep; return a failure if it holds a run of another spec.
 
     A budget that was raised by hand does not matter: `spec.toml` never changes. If the digests differ, the
-    keys are compared, because other versions may compute another digest of the same spec. None also for a run
-    whose files cannot be read: the commands that train or compare it name the damage.
+    keys are compared, because other versions may compute another digest of the same spec. Return None also if
+    the run's files cannot be read: the commands that train or compare it report the damage.
     """
     try:
         if run.read_provenance()["spec"]["digest"] == member.digest:
@@ -39,7 +39,7 @@ def mismatch(run: RunDirectory, member: Member) -> Failure | None:
 def _differences(run: RunDirectory, member: Member) -> Iterator[str]:
     """Describe the keys of a run whose values differ from the member's.
 
-    Keys that only one of them has are left out: the other is of an earlier version.
+    A key that only one of them has is left out: the other was written by an earlier version.
     """
     entries = table_entries(read_toml(run.spec), where=str(run.spec))
     expected = with_added_keys(member.values, {})

@@ -43,7 +43,10 @@ _Exponent = Annotated[float, msgspec.Meta(ge=0)]
 
 
 class _Spec(msgspec.Struct):
-    """The keys of a spec that are required, and those of ε by environment."""
+    """The keys of a recorded spec that `Identity` needs.
+
+    The defaults are for keys that a linear schedule does not have; they are then not used.
+    """
 
     game: str
     seed: _Count
@@ -58,7 +61,8 @@ class _Spec(msgspec.Struct):
         """Return the range of ε as text if it differs between environments."""
         if self.exploration != "spectrum" or self.num_envs < 2:
             return ""
-        # the ends of a spectrum, which its text states, are those of two environments
+        # The text states only the first and the last ε, which are those of two environments. Two, so that a
+        # damaged `num_envs` does not give the size of an array.
         ends = EpsilonSpectrum(base=self.spectrum_base, exponent=self.spectrum_exponent, num_envs=2)
         return str(ends)
 
