@@ -86,7 +86,8 @@ What to look at first
 {_FIRST_STEPS[change.gate]}
 
 What is here
-{BATCH}/*.npy   the minibatch of that update: states, actions, rewards, discounts, importance weights, indices
+{BATCH}/*.npy   the minibatch of that update: states (without random shifts), actions, rewards, discounts,
+              importance weights, indices
 {UPDATES}   the metrics of the last 1,000 updates since the start or the resume, the oldest first
 {AGENT}      networks and optimizer at the halt, as in a checkpoint (torch.load, weights_only=True)
 spec.toml     the complete spec of the run

@@ -55,7 +55,9 @@ class Learning(ABC):
     """Whether acting and updates are replayed from CUDA graphs, captured from the same functions."""
 
     def __post_init__(self) -> None:
-        self.recent = RecentMinibatches(self.replay, self.metrics, self.device)
+        self.recent = RecentMinibatches(
+            self.replay, self.metrics, learner=self.learner, horizon=self.horizon, device=self.device
+        )
         optimizing: list[Part] = []
 
         def begin(*_: Any) -> None:

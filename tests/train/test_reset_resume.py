@@ -130,6 +130,29 @@ def test_loaded_training_has_the_horizon_of_its_next_update() -> None:
         assert resumed.replay.n_step == 2
 
 
+@pytest.mark.parametrize("updates_ago", [0, 1])
+def test_recent_minibatch_has_the_horizon_of_its_update(
+    updates_ago: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with begun(tiny_spec(*SPEC)) as training:
+        step, learned = training.learner.gradient_step, []
+        monkeypatch.setattr(
+            training.learner, "gradient_step", lambda batch: (learned.append(batch), step(batch))[1]
+        )
+        reached(training, 3)
+        gathered = training.recent.gather(updates_ago)
+        assert gathered is not None
+        assert torch.equal(gathered.discount_t, learned[-1 - updates_ago].discount_t)
+
+
+def test_gathering_a_recent_minibatch_leaves_the_horizon_as_it_is() -> None:
+    with begun(tiny_spec(*SPEC)) as training:
+        reached(training, 3)
+        before = training.replay.n_step, training.replay.gamma
+        training.recent.gather()
+        assert (training.replay.n_step, training.replay.gamma) == before
+
+
 def test_evaluations_are_played_by_the_network_that_acts() -> None:
     with begun(tiny_spec(*SPEC)) as training:
         assert training.actor.network is training.learner.target
