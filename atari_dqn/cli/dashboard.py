@@ -15,6 +15,7 @@ import typer
 
 from atari_dqn.cli.options import integer
 from atari_dqn.errors import UserError
+from atari_dqn.run.directory import is_run
 
 EXAMPLES = """\
 dqn dashboard
@@ -49,6 +50,8 @@ def dashboard(
         raise UserError("--token: found no text, expected a token; without the option one is made if needed")
     if not root.is_dir():
         raise UserError(f"{root}: no such folder; expected one that holds run directories")
+    if is_run(root):
+        raise UserError(f"{root}: is a run; name the folder that holds it: {root.resolve().parent}")
     if find_spec("nicegui") is None:
         raise UserError("dqn dashboard needs nicegui; install it with `pip install 'atari-dqn[dashboard]'`")
     # NiceGUI makes a folder for stored values where it is started; the dashboard stores none.

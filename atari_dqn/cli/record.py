@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -116,7 +117,12 @@ def record(
             saliency=saliency, options=look, on_progress=on_progress,
         )  # fmt: skip
     default = agent.run.videos / f"step_{agent.step:09d}_{chosen}{_RECORDING}"
-    _render(recording, _save(recording, output, default))
+    video = _save(recording, output, default)
+    try:
+        _render(recording, video)
+    except UserError as error:
+        error.add_note(f"the games are kept: `dqn record --replay {shlex.quote(str(video))}` makes the video")
+        raise
 
 
 def _check_output(output: Path | None, *, must_recording_be_free: bool) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
+from pathlib import Path
 from typing import Any
 
 from atari_dqn.errors import UserError
@@ -37,6 +38,16 @@ def start_child(target: Callable[..., None], *arguments: Any, name: str) -> tupl
         process.start()
     theirs.close()
     return process, ours
+
+
+def own_command(module: str) -> list[str]:
+    """Return the command that runs a module of this package in another process.
+
+    `python -m` looks in the current folder first, which may hold another `atari_dqn`, or a `random.py`. With
+    -P it does not, unless this process itself has the package from there.
+    """
+    is_here = Path(__file__).parents[2].samefile(os.curdir)
+    return [sys.executable, *([] if is_here else ["-P"]), "-m", module]
 
 
 def signal_name(number: int) -> str:

@@ -16,7 +16,7 @@ from atari_dqn.files.atomic import is_file, json_document
 from atari_dqn.files.documents import checked, read_json, read_run_file
 from atari_dqn.run.archive.archive import PROVENANCE, SCORES, SPEC, WEIGHTS, Archive, is_archive, read_archive
 from atari_dqn.run.archive.manifest import AgentRecord
-from atari_dqn.run.checkpoint.names import files_of_step
+from atari_dqn.run.checkpoint.names import checkpoint_name, files_of_step
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.log_damage import log_remedy
 from atari_dqn.run.recorded_scores import scores_of, whole_lines
@@ -52,7 +52,8 @@ def archive_of(agent: FrozenAgent, video: Path | None) -> Archive:
     parts = {**found.parts, SCORES: json_document(msgspec.to_builtins(scores_of(agent.source)))}
     if video is not None and not is_oversized(video):
         parts = {name: data for name, data in parts.items() if not name.startswith(_VIDEOS)}
-        parts[f"{_VIDEOS}{video.name}"] = read_run_file(video, most_bytes=MOST_VIDEO_BYTES)
+        name = f"{_VIDEOS}{checkpoint_name(agent.step)}.mp4"  # that of `video` may be any
+        parts[name] = read_run_file(video, most_bytes=MOST_VIDEO_BYTES)
     return Archive(path=found.path, agent=found.agent, parts=parts)
 
 

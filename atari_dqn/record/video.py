@@ -61,7 +61,7 @@ def mp4_file(path: Path, *, width: int, height: int, metadata: Mapping[str, str]
     assert height % 2 == 0, "chroma is shared by 2×2 pixels"
     if os.path.lexists(path):
         raise _exists(path)
-    partial = path.with_name(f".{path.stem}.{secrets.token_hex(4)}.partial")
+    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
     try:
         with writing(path):
             encoder = _Encoder(_container(partial, metadata), width=width, height=height)
@@ -94,7 +94,8 @@ def _container(path: Path, metadata: Mapping[str, str]) -> OutputContainer:
 
     # faststart: the index comes first, so that browsers play while loading; bitexact: no version, no date.
     options = {"movflags": "+faststart", "fflags": "+bitexact"}
-    container = av.open(str(path), "w", format="mp4", options=options)
+    # an absolute path: FFmpeg takes what stands before a colon in a relative one for a protocol
+    container = av.open(str(path.absolute()), "w", format="mp4", options=options)
     container.metadata.update(metadata)
     return container
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from atari_dqn.envs.processes import own_command
 from atari_dqn.files.atomic import write_atomically, writing
 from atari_dqn.formatting import printable
 from atari_dqn.run.leases.guard import lease_environment
@@ -22,7 +22,6 @@ from atari_dqn.spec.keys import build
 from atari_dqn.spec.loader import ResolvedSpec, deviating_keys
 from atari_dqn.spec.render import resolved_toml
 
-_DQN = (sys.executable, "-m", "atari_dqn")
 _ERROR = "error: "
 _TAIL_BYTES = 8_192
 
@@ -37,7 +36,7 @@ def training_process(
     the calling process ends.
     """
     environment = {**os.environ, **lease_environment(held), **_threads(placement.threads)}
-    command = [*_DQN, *_words(folder, member, placement.device)]
+    command = [*own_command("atari_dqn"), *_words(folder, member, placement.device)]
     path = folder.output(member.name)
     with writing(path):
         output = path.open("ab")

@@ -16,13 +16,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 
-from atari_dqn.envs.processes import end_with_parent
+from atari_dqn.envs.processes import end_with_parent, own_command
 from atari_dqn.errors import InfrastructureError, UserError
 from atari_dqn.spec.constraints import decided
 from atari_dqn.spec.keys import build, flatten
 from atari_dqn.spec.schema import Spec
 
-_MEASURE = ("-m", "atari_dqn.train.estimate")
 _MEASURED_SECONDS = 1.5
 _MOST_ENVS = 64
 """Creating more environments takes too long; beyond this number the rate hardly changes."""
@@ -88,7 +87,7 @@ def _with_fewer_environments(spec: Spec) -> Spec:
 
 def _run_measurement(spec: Spec, device: str, within_seconds: float) -> dict[str, str | float] | None:
     """Run the measuring process and return its result; None after a timeout."""
-    command = [sys.executable, *_MEASURE, device, str(_MEASURED_SECONDS), str(os.getpid())]
+    command = [*own_command("atari_dqn.train.estimate"), device, str(_MEASURED_SECONDS), str(os.getpid())]
     with _process_group(command) as process:
         try:
             out, errors = process.communicate(json.dumps(flatten(spec)), timeout=within_seconds)

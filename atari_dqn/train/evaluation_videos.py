@@ -10,14 +10,13 @@ import importlib.util
 import re
 import shlex
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from time import monotonic
 from types import TracebackType
 
-from atari_dqn.envs.processes import interrupts_blocked, parent_to_end_with
+from atari_dqn.envs.processes import interrupts_blocked, own_command, parent_to_end_with
 from atari_dqn.errors import UserError
 from atari_dqn.evaluation.traces import Tracer
 from atari_dqn.files.atomic import prepare_folder
@@ -229,7 +228,7 @@ class EvaluationVideos:
 
 def _command(recording: Path) -> list[str]:
     """Return the command that renders a recording and exits with this process."""
-    return [sys.executable, "-m", "atari_dqn.record", str(recording), str(parent_to_end_with() or "")]
+    return [*own_command("atari_dqn.record"), str(recording), str(parent_to_end_with() or "")]
 
 
 def _is_of_run(recording: Path) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from atari_dqn.envs.pool import WorkerDiedError
-from atari_dqn.errors import HaltedError, InfrastructureError, InterruptedRunError
+from atari_dqn.errors import DiskFullError, HaltedError, InfrastructureError, InterruptedRunError
 from atari_dqn.files.atomic import write_json_atomically
 from atari_dqn.run.checkpoint.store import CheckpointStore
 from atari_dqn.run.directory import RunDirectory
@@ -88,15 +88,24 @@ def run_to_end(
         raise
     except WorkerDiedError as error:
         session.notice("worker died", str(error))
-        saved = session.checkpoints.catalog()
-        from_where = f"continues from step {saved[-1].step:,}" if saved else "starts again: nothing was saved"
-        raise InfrastructureError(f"{error}; `{resume_command(run)}` {from_where}") from error
+        raise InfrastructureError(f"{error}; {_way_on(session, run)}") from error
     except HaltedError:  # its gate has reported it
+        raise
+    except DiskFullError as error:
+        _report_failure(session, error)
+        error.add_note(f"with space, {_way_on(session, run)}")
         raise
     except Exception as error:
         _report_failure(session, error)
         raise
     return summary
+
+
+def _way_on(session: Session, run: RunDirectory) -> str:
+    """Name the command that continues a run, and the step that it continues from."""
+    saved = session.checkpoints.catalog()
+    from_where = f"continues from step {saved[-1].step:,}" if saved else "starts again: nothing was saved"
+    return f"`{resume_command(run)}` {from_where}"
 
 
 def _report_failure(session: Session, error: Exception) -> None:

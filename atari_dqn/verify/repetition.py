@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from multiprocessing import get_context
 from multiprocessing.queues import SimpleQueue
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from atari_dqn.envs.processes import end_with_parent, parent_to_end_with
 from atari_dqn.errors import InfrastructureError
 from atari_dqn.evaluation.evaluate import evaluate
+from atari_dqn.files.temporary_folder import temporary_folder
 from atari_dqn.machine.devices import resolve_device
 from atari_dqn.run.checkpoint.state_tree import leaf_digest, leaves
 from atari_dqn.run.checkpoint.store import CheckpointStore, Saved
@@ -113,8 +113,8 @@ def repeat_from(path: Path, checkpoint: str | None, device_name: str, stops: Seq
     point = beginning_of(run) if checkpoint is None else resume_point(run, checkpoint)
     spec = recorded_spec(run).spec
     states: dict[int, dict[str, str]] = {}
-    with TemporaryDirectory(prefix="dqn_verify_") as folder, reopened(point, device) as training:
-        copy = _copy_of_logs(run, Path(folder) / "run")
+    with temporary_folder("dqn_verify_") as folder, reopened(point, device) as training:
+        copy = _copy_of_logs(run, folder / "run")
         with closing(RunSinks(copy, [])) as sinks:
             session = make_session(training, spec, copy, sinks, _DiscardingStore(copy.checkpoints))
             restore(session, point, device)

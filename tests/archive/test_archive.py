@@ -1,6 +1,7 @@
 import random
 import re
 import shutil
+import tempfile
 import zipfile
 from pathlib import Path
 
@@ -169,7 +170,7 @@ def test_an_archive_that_is_made_again_has_the_later_video_alone(archive: Path, 
     assert video.parent == tmp_path / "copy_results" / "videos"
     parts = archive_of(load_frozen(path, CPU), newest_video(load_frozen(path, CPU))).parts
     assert {name: data for name, data in parts.items() if name.startswith("videos/")} == {
-        "videos/step_000000300_run.mp4": b"later"
+        "videos/step_000000300.mp4": b"later"
     }
 
 
@@ -346,3 +347,20 @@ def test_an_error_in_a_file_of_an_archive_names_the_archive(archive: Path, tmp_p
     with pytest.raises((UserError, DamagedError)) as caught:
         load_frozen(tmp_path / "other.dqn", CPU)
     assert str(caught.value).startswith(f"{tmp_path / 'other.dqn' / 'spec.toml'}: ")
+
+
+@pytest.mark.parametrize("name", ["best-of-5", "größe (1)", "x" * 90])
+def test_a_video_of_any_name_is_in_an_archive_that_can_be_read(archive: Path, tmp_path: Path, name: str):
+    shutil.copy(archive, tmp_path / "copy.dqn")
+    agent = load_frozen(tmp_path / "copy.dqn", CPU)
+    add_video(agent, f"step_000000300_{name}", b"frames of it")
+    export(agent, tmp_path / "again.dqn")
+    assert read_archive(tmp_path / "again.dqn").parts["videos/step_000000300.mp4"] == b"frames of it"
+
+
+def test_an_archive_is_not_opened_without_a_place_for_its_files(
+    archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "absent"))
+    with pytest.raises(UserError, match=r"cannot make a temporary folder: .*set TMPDIR"), opened_run(archive):
+        pass

@@ -159,6 +159,13 @@ def test_a_root_that_is_not_there_is_the_users_mistake(refused: Callable[..., st
     assert "no such folder" in refused(str(tmp_path / "nothing"))
 
 
+def test_a_run_as_root_is_refused_with_the_folder_that_holds_it(
+    refused: Callable[..., str], root: Path
+) -> None:
+    message = " ".join(refused(str(root / FILMED)).split())
+    assert f"is a run; name the folder that holds it: {(root / FILMED).resolve().parent}" in message
+
+
 def test_a_port_that_is_taken_is_the_users_mistake(refused: Callable[..., str], root: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

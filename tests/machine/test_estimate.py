@@ -79,8 +79,7 @@ def measuring(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     """Have a script take the place of the process that measures."""
 
     def replace_with(script: str) -> None:
-        monkeypatch.setattr(estimate.sys, "executable", "/bin/sh")
-        monkeypatch.setattr(estimate, "_MEASURE", ("-c", script))
+        monkeypatch.setattr(estimate, "own_command", lambda module: ["/bin/sh", "-c", script])
 
     return replace_with
 

@@ -6,6 +6,7 @@ import shutil
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from atari_dqn.record import checkpoint_recording, video_rendering
 from atari_dqn.record import saliency as saliency_module
 from atari_dqn.record import video as video_module
 from atari_dqn.record.checkpoint_recording import record_checkpoint
+from atari_dqn.record.panel import Panel, PanelState
 from atari_dqn.record.playback import PlaybackStep, playback
 from atari_dqn.record.recorder import median_game
 from atari_dqn.record.recording import (
@@ -111,6 +113,22 @@ def test_video_shows_every_emulator_frame_from_the_reset_to_the_end(pong: Path, 
         assert np.abs(enlarged - shown[place][:, 32:-32]).mean() < 2.0, place
 
 
+@pytest.mark.parametrize(("overlay", "size"), [(True, (896, 630)), (False, (640, 840))])
+def test_video_of_the_usual_size_is_larger_without_the_panel(
+    pong: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, overlay: bool, size: tuple[int, int]
+) -> None:
+    sizes = []
+
+    def refuse(path: Path, *, width: int, height: int, metadata: object) -> None:
+        sizes.append((width, height))
+        raise UserError("no space left on device")
+
+    monkeypatch.setattr(video_rendering, "mp4_file", refuse)
+    with pytest.raises(UserError):
+        render(recorded(pong, options=VideoOptions(overlay=overlay)), tmp_path / "a.mp4")
+    assert sizes == [size]
+
+
 def test_video_is_dark_where_flicker_made_the_agents_frame_black(catch: Path, tmp_path: Path) -> None:
     recording = recorded(catch, options=VideoOptions(scale=2, overlay=False))
     flickering = replace(recording, env=replace(recording.env, flicker_probability=0.5))
@@ -174,6 +192,37 @@ def test_file_carries_seed_actions_and_protocol_and_the_video_its_recording(mine
     assert set(table["games"][0]["actions"]) <= set("012")
     assert comment["protocol_digest"] == table["source"]["protocol_digest"]
     assert comment["recording_sha256"] == table["sha256"]
+
+
+def test_title_of_a_video_has_the_frames_of_training(mine: Path) -> None:
+    assert dqn("record", str(mine), "-o", "a.mp4", "--scale", "1") == 0
+    with av.open("a.mp4") as container:
+        assert container.metadata["title"] == "catch after 260 frames, seed 1, the first game"
+
+
+@pytest.mark.parametrize(
+    ("episodes", "best_of", "choice"), [(1, 3, "the best of 3"), (2, None, "the first 2 games")]
+)
+def test_recording_says_which_games_it_has(
+    catch: Path, episodes: int, best_of: int | None, choice: str
+) -> None:
+    assert recorded(catch, episodes=episodes, best_of=best_of).choice == choice
+
+
+def test_panel_counts_the_frames_before_each_picture(
+    catch: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recording, shown = recorded(catch, options=VideoOptions(scale=1)), []
+
+    class Spy(Panel):
+        def picture(self, state: PanelState) -> np.ndarray:
+            shown.append(state.frame)
+            return super().picture(state)
+
+    monkeypatch.setattr(video_rendering, "Panel", Spy)
+    render(recording, tmp_path / "a.mp4")
+    frames = [len(step.screens) for step in playback(recording, recording.games[0])]
+    assert shown == [0, *accumulate(frames[:-1])]
 
 
 def test_best_of_shows_the_highest_return_first(catch: Path) -> None:
@@ -253,6 +302,17 @@ def test_replay_that_fails_leaves_nothing(mine: Path, monkeypatch: pytest.Monkey
     assert dqn("record", "--replay", str(mine / "a.mp4")) == 2
     assert dqn("record", "--replay", str(mine / "a.mp4"), "-o", str(mine / "b.mp4")) == 2
     assert sorted(mine.iterdir()) == before
+
+
+def test_video_that_fails_says_how_it_is_made_of_the_games_that_were_played(
+    mine: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*arguments: Any, **options: Any) -> None:
+        raise UserError("no space left on device")
+
+    monkeypatch.setattr(video_rendering, "render", fail)
+    assert dqn("record", str(mine), "-o", "my game.mp4") == 2
+    assert "`dqn record --replay 'my game.mp4'` makes the video" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("output", [None, "a.mp4"])

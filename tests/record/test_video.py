@@ -67,3 +67,27 @@ def test_scene_of_a_game_is_made_when_its_turn_comes(
         recording, tmp_path / "x.mp4", on_progress=lambda done, _: by_step.setdefault(done, len(made))
     )
     assert (by_step[0], by_step[steps[0] + 1], by_step[sum(steps)]) == (1, 2, 3)
+
+
+def test_video_in_a_folder_with_a_colon_in_its_name_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "14:30").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with mp4_file(Path("14:30/x.mp4"), width=128, height=2, metadata={}) as write:
+        write(np.zeros((2, 128, 3), np.uint8))
+    assert Path("14:30/x.mp4").stat().st_size > 0
+
+
+def test_video_without_space_is_named_without_its_temporary_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_space(partial: Path, metadata: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(partial))
+
+    monkeypatch.setattr("atari_dqn.record.video._container", no_space)
+    with (
+        pytest.raises(UserError, match=rf"^cannot write {tmp_path}/x\.mp4: no space left"),
+        mp4_file(tmp_path / "x.mp4", width=128, height=2, metadata={}),
+    ):
+        pass

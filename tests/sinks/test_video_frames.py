@@ -36,6 +36,15 @@ def test_videos_of_an_earlier_process_are_not_new(tmp_path: Path) -> None:
     assert found(NewVideos(tmp_path, frame_skip=4)) == []
 
 
+def test_videos_come_in_the_order_of_their_steps_wherever_they_are(tmp_path: Path) -> None:
+    videos = NewVideos(tmp_path, frame_skip=4)
+    checkpoint = tmp_path / "checkpoints" / "step_000000200"
+    checkpoint.mkdir(parents=True)
+    (checkpoint / "game.mp4").write_bytes(b"frames")
+    video(tmp_path).write_bytes(b"frames")
+    assert found(videos) == [(400, "step_000000100.mp4"), (800, "game.mp4")]
+
+
 def test_another_video_of_the_same_name_is_new(tmp_path: Path) -> None:
     video(tmp_path).write_bytes(b"before the run went back to a checkpoint")
     videos = NewVideos(tmp_path, frame_skip=4)
@@ -87,6 +96,18 @@ def test_a_gif_has_every_sixth_frame_of_the_first_ten_seconds(
         assert (height, width, picture.n_frames) == (64, 128, pictures)
 
 
+def test_a_gif_is_as_fast_as_its_video(tmp_path: Path) -> None:
+    _, _, data = gif(made(tmp_path / "video.mp4", frames=13))
+    with Image.open(io.BytesIO(data)) as picture:
+        assert picture.info["duration"] == 100  # milliseconds of six frames
+
+
+def test_a_gif_is_repeated_for_ever(tmp_path: Path) -> None:
+    _, _, data = gif(made(tmp_path / "video.mp4", frames=13))
+    with Image.open(io.BytesIO(data)) as picture:
+        assert picture.info["loop"] == 0
+
+
 def test_a_gif_has_the_odd_size_of_its_video(tmp_path: Path) -> None:
     path = tmp_path / "video.mp4"
     with av.open(str(path), "w") as container:
@@ -130,3 +151,13 @@ def test_a_video_whose_title_is_damaged_is_read(tmp_path: Path) -> None:
     path = made(tmp_path / "video.mp4", frames=1, title="pong after 400 frames")
     path.write_bytes(path.read_bytes().replace(b"pong after", b"p\xffng after"))
     assert gif(path)[:2] == (64, 128)
+
+
+def test_a_video_in_a_folder_with_a_colon_in_its_name_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "14:30.mp4"
+    with mp4_file(path, width=128, height=2, metadata={}) as write:
+        write(np.zeros((2, 128, 3), np.uint8))
+    monkeypatch.chdir(tmp_path)
+    assert gif(Path(path.name))[:2] == (2, 128)

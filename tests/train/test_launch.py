@@ -37,17 +37,18 @@ def test_values_chosen_for_the_machine_are_in_the_event_log(tmp_path: Path) -> N
     assert messages == ["chosen for this machine: learner.threads = 1 (one core)"]
 
 
-class LosesAWorker:
-    """A session whose worker dies, with checkpoints at some steps."""
+class EndsWith:
+    """A session that an error ends, with checkpoints at some steps."""
 
-    def __init__(self, *steps: int) -> None:
-        self.training = SimpleNamespace(clock=None)
-        self.sinks = SimpleNamespace(handle=lambda event: None)
+    def __init__(self, error: Exception, *steps: int) -> None:
+        self.error = error
+        self.training = SimpleNamespace(clock=SimpleNamespace(steps=1_500, env_frames=6_000))
+        self.sinks = SimpleNamespace(handle=lambda event: None, handle_failure=lambda event: None)
         self.checkpoints = SimpleNamespace(catalog=lambda: [SimpleNamespace(step=step) for step in steps])
         self.notices: list[tuple[str, str]] = []
 
     def run(self, guard: SignalGuard) -> str:
-        raise WorkerDiedError("worker 0 ended")
+        raise self.error
 
     def notice(self, kind: str, message: str) -> None:
         self.notices.append((kind, message))
@@ -60,17 +61,24 @@ class LosesAWorker:
 def test_run_that_a_dead_worker_ends_says_where_it_continues(
     tmp_path: Path, steps: tuple[int, ...], expected: str
 ) -> None:
-    session = cast(Session, LosesAWorker(*steps))
+    session = cast(Session, EndsWith(WorkerDiedError("worker 0 ended"), *steps))
     with pytest.raises(InfrastructureError) as ended:
         run_to_end(session, tiny(), RunDirectory(tmp_path), SignalGuard())
     assert str(ended.value) == f"worker 0 ended; `dqn resume {tmp_path}` {expected}"
 
 
 def test_dead_worker_is_in_the_event_log(tmp_path: Path) -> None:
-    session = LosesAWorker()
+    session = EndsWith(WorkerDiedError("worker 0 ended"))
     with pytest.raises(InfrastructureError):
         run_to_end(cast(Session, session), tiny(), RunDirectory(tmp_path), SignalGuard())
     assert session.notices == [("worker died", "worker 0 ended")]
+
+
+def test_run_that_a_full_disk_ends_says_where_it_continues(tmp_path: Path) -> None:
+    session = cast(Session, EndsWith(DiskFullError("no space left"), 900, 1_200))
+    with pytest.raises(DiskFullError) as ended:
+        run_to_end(session, tiny(), RunDirectory(tmp_path), SignalGuard())
+    assert ended.value.__notes__ == [f"with space, `dqn resume {tmp_path}` continues from step 1,200"]
 
 
 def test_error_that_ends_a_run_reaches_the_sinks_that_still_work(

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.files.atomic import writing
+from atari_dqn.files.temporary_folder import temporary_folder
 from atari_dqn.run.archive.archive import is_archive, read_archive, write_parts
 from atari_dqn.run.directory import RunDirectory
 
@@ -26,13 +26,13 @@ def opened_run(path: Path) -> Iterator[RunDirectory]:
         return
     archive = read_archive(path)
     small = {name: data for name, data in archive.parts.items() if name.endswith((".toml", ".json", ".csv"))}
-    with TemporaryDirectory(prefix="dqn-") as folder:
-        with writing(Path(folder)):
-            write_parts(small, Path(folder))
+    with temporary_folder("dqn-") as folder:
+        with writing(folder):
+            write_parts(small, folder)
         try:
-            yield RunDirectory.open(Path(folder))
+            yield RunDirectory.open(folder)
         except (UserError, DamagedError) as error:
-            error.args = tuple(str(text).replace(folder, str(path)) for text in error.args)
+            error.args = tuple(str(text).replace(str(folder), str(path)) for text in error.args)
             raise
 
 

@@ -22,6 +22,7 @@ from typing import IO
 
 import psutil  # type: ignore[import-untyped]
 
+from atari_dqn.envs.processes import own_command
 from atari_dqn.errors import InfrastructureError
 from atari_dqn.scale.on_ray.address import MODE, TOKEN, TOKEN_PATH
 
@@ -54,7 +55,7 @@ def local_cluster(cores: int, store_bytes: int = 0) -> Iterator[str]:
     folder = Path(tempfile.mkdtemp(prefix="dqn_ray_", dir="/tmp"))  # its sockets need a short path
     errors = tempfile.TemporaryFile()  # noqa: SIM115 - not in the folder, which the process removes
     process = subprocess.Popen(  # noqa: S603 - no shell
-        [sys.executable, "-m", __name__, str(folder), str(cores), str(store_bytes)],
+        [*own_command(__name__), str(folder), str(cores), str(store_bytes)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=errors,

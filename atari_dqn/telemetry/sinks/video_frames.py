@@ -81,7 +81,9 @@ def gif(video: Path) -> tuple[int, int, bytes]:
     import av
 
     try:
-        with av.open(str(video), metadata_errors="replace") as container:  # a title may be damaged too
+        # An absolute path: FFmpeg takes what stands before a colon in a relative one for a protocol. A title
+        # may be damaged too.
+        with av.open(str(video.absolute()), metadata_errors="replace") as container:
             pictures = [_small(frame.to_image()) for frame in _gif_frames(container)]
     except (av.FFmpegError, OSError) as error:
         raise UnreadableVideoError(error.strerror or str(error)) from error

@@ -37,11 +37,11 @@ def require_key() -> None:
 def _has_key() -> bool:
     if any(os.environ.get(name) for name in ("WANDB_API_KEY", "WANDB_IDENTITY_TOKEN_FILE")):
         return True
-    file = Path(os.environ.get("NETRC", Path.home() / ".netrc"))
     host = urlsplit(os.environ.get("WANDB_BASE_URL", _SERVER)).hostname or ""
     try:
+        file = Path(os.environ.get("NETRC") or Path.home() / ".netrc")
         return netrc(file).authenticators(host) is not None
-    except (OSError, NetrcParseError):
+    except (OSError, RuntimeError, NetrcParseError):  # a `RuntimeError`: there is no home
         return False
 
 
