@@ -117,12 +117,7 @@ def record(
             saliency=saliency, options=look, on_progress=on_progress,
         )  # fmt: skip
     default = agent.run.videos / f"step_{agent.step:09d}_{chosen}{_RECORDING}"
-    video = _save(recording, output, default)
-    try:
-        _render(recording, video)
-    except UserError as error:
-        error.add_note(f"the games are kept: `dqn record --replay {shlex.quote(str(video))}` makes the video")
-        raise
+    _render_first(recording, _save(recording, output, default))
 
 
 def _check_output(output: Path | None, *, must_recording_be_free: bool) -> None:
@@ -194,6 +189,15 @@ def _save(recording: Recording, output: Path | None, default: Path) -> Path:
         return save_numbered(recording, default).with_suffix(".mp4")
     save_recording(recording, output.with_suffix(_RECORDING))
     return output
+
+
+def _render_first(recording: Recording, video: Path) -> None:
+    """Render a recording that was just saved; an error names the command that does so later."""
+    try:
+        _render(recording, video)
+    except UserError as error:
+        error.add_note(f"the games are kept: `dqn record --replay {shlex.quote(str(video))}` makes the video")
+        raise
 
 
 def _render(recording: Recording, video: Path) -> None:

@@ -69,6 +69,19 @@ def test_a_policy_advances_in_every_step_and_begins_each_game_anew() -> None:
     assert [4 * steps for steps in policy.games] == list(score.lengths_frames)
 
 
+def test_a_policy_that_writes_into_its_observation_changes_no_game() -> None:
+    def reading(observation: NDArray[np.uint8]) -> int:
+        return int(observation[0].any())  # the oldest of the four frames
+
+    def overwriting(observation: NDArray[np.uint8]) -> int:
+        action = reading(observation)
+        observation[:] = 0
+        return action
+
+    expected, found = (dqn.evaluate(each, TINY_CATCH, episodes=2) for each in (reading, overwriting))
+    assert found == expected
+
+
 def test_a_function_of_the_observation_is_a_policy() -> None:
     shapes = set()
 

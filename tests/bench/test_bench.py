@@ -1,6 +1,7 @@
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import count
 from types import SimpleNamespace
 
 import pytest
@@ -135,6 +136,44 @@ def test_shares_are_of_the_time_of_an_update_and_of_the_speed_of_a_busy_emulator
     shown = [line.split() for line in bench_text(found).splitlines()]
     assert ["40%", "of", "an", "update", "is", "convolutions", "and", "products"] in shown
     assert ["75%", "of", "plain", "emulation,", "while", "an", "emulator", "is", "busy"] in shown
+
+
+def test_ceilings_are_shown_in_gigaflop_gigabytes_and_milliseconds(result: Bench) -> None:
+    rates = replace(
+        result.ceilings, fp32_flop_per_second=1.5e11, bf16_flop_per_second=2.5e11, copy_bytes_per_second=3e9
+    )
+    kernels = replace(result.kernels, calls=7, seconds=0.004, flop=2e8)
+    words = " ".join(bench_text(replace(result, ceilings=rates, kernels=kernels)).split())
+    assert "150.0 GFLOP/s in products of large matrices, fp32 250.0 GFLOP/s, bf16" in words
+    assert "50.00 GFLOP/s in an update's 7 convolutions and products: 4.00 ms" in words
+    assert "3.0 GB/s copied" in words
+
+
+@pytest.fixture
+def clock_of_whole_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A clock that goes on by a second with each reading: three calls take four seconds."""
+    monkeypatch.setattr(ceilings, "time", SimpleNamespace(perf_counter=count().__next__))
+    monkeypatch.setattr(ceilings, "_MATRIX_ROWS", 8)
+    monkeypatch.setattr(ceilings, "_COPIED_BYTES", 1_000)
+
+
+def test_ceilings_are_rates_of_frames_operations_and_bytes(clock_of_whole_seconds: None) -> None:
+    found = ceilings.measure_ceilings(tiny_spec(), CPU, seconds=4.0)
+    assert found == ceilings.Ceilings(
+        emulator_frames_per_second=0.75,
+        fp32_flop_per_second=0.75 * 8 * 8 * (8 + 8),  # additions and multiplications
+        bf16_flop_per_second=0.75 * 8 * 8 * (8 + 8),
+        copy_bytes_per_second=750.0,
+    )
+
+
+def test_products_are_measured_in_both_precisions(
+    clock_of_whole_seconds: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dtypes = []
+    monkeypatch.setattr(torch, "mm", lambda a, b: dtypes.append(a.dtype))
+    ceilings.measure_ceilings(tiny_spec(), CPU, seconds=1.0)
+    assert dtypes == 2 * [torch.float32] + 2 * [torch.bfloat16]
 
 
 @pytest.mark.slow

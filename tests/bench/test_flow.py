@@ -41,6 +41,20 @@ def test_actors_and_learner_share_the_cores_of_one_machine():
     assert flow.steps_per_second == pytest.approx(2 / 0.011)
 
 
+def test_threads_of_an_update_take_their_cores_from_the_actors():
+    shared = replace(CONSTANTS, shared_cores=2, actor_cores=2, learner_threads=3)
+    flow = predict(shared, 8)  # 0.5 · 0.001 s on each of two more cores
+    assert flow.steps_per_second == pytest.approx(2 / 0.012)
+
+
+def test_actors_beyond_their_cores_play_no_more_steps():
+    assert predict(replace(CONSTANTS, actor_cores=3), 6).steps_per_second == 300.0
+
+
+def test_the_lag_in_updates_is_what_the_learner_makes_meanwhile():
+    assert predict(CONSTANTS, 4).lag_updates == pytest.approx(0.525 * 200)
+
+
 def test_the_lag_is_half_a_period_of_each_kind_and_the_way_of_a_message():
     # 200 updates/s: 10 / 200 / 2; 100 steps/s of an environment: (1 − 0.5) / 2; a message: 0.5 / 2
     assert predict(CONSTANTS, 4).lag_seconds == pytest.approx(0.025 + 0.25 + 0.25)

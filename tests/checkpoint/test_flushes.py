@@ -17,6 +17,7 @@ from atari_dqn.run.leases.lease import LeaseFolder
 from atari_dqn.run.leases.owner import Owner
 from atari_dqn.scale.takeover import take_over
 from atari_dqn.telemetry.columns import TABLES
+from atari_dqn.telemetry.writers import TableSink
 from atari_dqn.train.resume_point import ResumePoint
 from atari_dqn.train.set_aside import set_aside
 
@@ -85,6 +86,15 @@ def test_logs_are_flushed_before_their_lengths_are_recorded(tmp_path: Path, call
     calls.clear()
     run.file_records()
     assert {("fsync", inode(path)) for path in (*logs, run.path)} <= set(calls)
+
+
+def test_rows_are_flushed_before_their_lengths_are_those_of_a_checkpoint(
+    tmp_path: Path, calls: Calls
+) -> None:
+    with closing(TableSink(tmp_path)) as tables:
+        calls.clear()
+        tables.state_dict()
+    assert {("fsync", inode(tmp_path / f"{name}.csv")) for name in TABLES} <= set(calls)
 
 
 def test_truncated_file_is_flushed(tmp_path: Path, calls: Calls) -> None:

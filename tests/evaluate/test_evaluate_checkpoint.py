@@ -118,6 +118,13 @@ def test_score_that_is_measured_again_is_kept_once(mine: Path, capsys: pytest.Ca
     assert [each.read_bytes() for each in (mine / "evaluations").iterdir()] == [before]
 
 
+def test_saved_score_has_the_steps_and_the_frames_of_training(mine: Path) -> None:
+    assert dqn("eval", str(mine), "--episodes", "1") == 0
+    (path,) = (mine / "evaluations").iterdir()
+    document = json.loads(path.read_text())
+    assert (document["step"], document["env_frames"]) == (100, 400)
+
+
 def test_no_save_writes_nothing(mine: Path) -> None:
     before = sorted(mine.rglob("*"))
     assert dqn("eval", str(mine), "--episodes", "1", "--no-save") == 0

@@ -178,6 +178,14 @@ def test_a_model_of_other_weights_is_not_accepted(agent: FrozenAgent, model: byt
         check_onnx(model, agent, network, frames=80)
 
 
+def test_a_model_that_is_not_finite_is_not_accepted(agent: FrozenAgent) -> None:
+    network = exact_network(agent)
+    with torch.no_grad():
+        next(network.head.parameters()).fill_(torch.nan)
+    with pytest.raises(HaltedError, match="the ONNX model differs from the agent"):
+        check_onnx(onnx_model(agent, network), agent, network, frames=8)
+
+
 @pytest.mark.slow
 def test_what_bf16_differs_by_is_reported(agent: FrozenAgent) -> None:
     spec = agent.spec

@@ -24,6 +24,11 @@ def test_version_1_quota_is_in_cores(tmp_path: Path) -> None:
     assert groups(tmp_path, "2:cpu:/job", files).cores() == 3.0
 
 
+def test_controllers_of_version_1_may_share_a_group(tmp_path: Path) -> None:
+    files = {"cpu/job/cpu.cfs_quota_us": "300000", "cpu/job/cpu.cfs_period_us": "100000"}
+    assert groups(tmp_path, "2:cpu,cpuacct:/job", files).cores() == 3.0
+
+
 @pytest.mark.parametrize(("name", "text"), [("cpu.max", "max 100000"), ("cpu.cfs_quota_us", "-1")])
 def test_missing_quota_means_no_limit(tmp_path: Path, name: str, text: str) -> None:
     assert groups(tmp_path, "0::/", {name: text, "cpu.cfs_period_us": "100000"}).cores() is None
@@ -47,6 +52,11 @@ def test_huge_limit_of_version_1_means_no_limit(tmp_path: Path) -> None:
 def test_memory_left_counts_cached_files_as_free(tmp_path: Path) -> None:
     files = {"memory.max": "1000", "memory.current": "700", "memory.stat": "anon 400\ninactive_file 300"}
     assert groups(tmp_path, "0::/", files).memory_left_bytes() == 600
+
+
+def test_memory_in_use_beyond_the_limit_leaves_nothing(tmp_path: Path) -> None:
+    files = {"memory.max": "1000", "memory.current": "1200"}
+    assert groups(tmp_path, "0::/", files).memory_left_bytes() == 0
 
 
 def test_without_control_groups_nothing_is_limited(tmp_path: Path) -> None:

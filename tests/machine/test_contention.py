@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
@@ -170,6 +171,20 @@ def test_use_is_that_of_all_listed_cores_if_one_of_this_process_is_not_listed(
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: numbers, raising=False)
     monkeypatch.setattr(psutil, "cpu_times", lambda percpu: cores)
     assert read_core_times().used == used
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux counts how long threads wait")
+@pytest.mark.skipif(os.nice(0) > 18, reason="there is no lower priority")
+def test_threads_of_low_priority_are_left_out() -> None:
+    ended = threading.Event()
+    threads = [threading.Thread(target=ended.wait, daemon=True) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    normal, low = (thread.native_id for thread in threads)
+    os.setpriority(os.PRIO_PROCESS, low, 19)
+    found = read_core_times().threads
+    ended.set()
+    assert (normal in found, low in found) == (True, False)
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ from atari_dqn.bench.advice import Setting, recommend, recommend_for
 from atari_dqn.bench.doctor import Check, Diagnosis, diagnosis_text, examine
 from atari_dqn.bench.update_times import UpdateTime, measure_update_times
 from atari_dqn.cli.app import app
+from atari_dqn.envs.exactness import exactness
 from atari_dqn.errors import UserError
 from atari_dqn.fast.cpu import library
 from atari_dqn.machine.contention import Contention
@@ -224,6 +225,40 @@ def test_shortage_is_listed_with_its_remedy(
     assert remedy in " ".join(found_on(monkeypatch, replace(laptop, **change)).split())  # type: ignore[arg-type]
 
 
+def test_free_memory_is_said_before_all_of_it(monkeypatch: pytest.MonkeyPatch, laptop: Hardware) -> None:
+    assert "12.00 GB of 16.00 GB free" in found_on(monkeypatch, laptop)
+
+
+def test_each_gpu_has_its_number_and_its_memory(
+    monkeypatch: pytest.MonkeyPatch, laptop: Hardware, gpu: Gpu
+) -> None:
+    full = replace(gpu, memory_free_bytes=0)
+    text = found_on(monkeypatch, replace(laptop, gpus=(gpu, full)))
+    assert [" ".join(line.split()[1:]) for line in text.splitlines() if "Example GPU;" in line] == [
+        "GPU 0 Example GPU; 20.00 GB of 24.00 GB free", "GPU 1 Example GPU; 0.0 MB of 24.00 GB free",
+    ]  # fmt: skip
+
+
+def test_missing_package_is_a_warning_that_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("atari_dqn.bench.doctor.versions", lambda: {"numpy": "2.0", "ale-py": None})
+    check = {check.name: check for check in examine(Path()).checks}["versions"]
+    assert (check.status, check.remedy) == ("warn", "install ale-py: pip install -e .")
+
+
+def test_emulator_without_roms_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ale_py.roms.get_rom_path", lambda name: None)
+    check = probes.roms_check()
+    assert (check.status, check.text) == ("fail", "0 of 108 found")
+
+
+@pytest.mark.parametrize(("installed", "status"), [(exactness().ale_version, "ok"), ("9.9", "warn")])
+def test_emulator_of_another_version_than_was_tested_is_a_warning(
+    installed: str, status: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(probes, "version", lambda name: installed)
+    assert probes.exactness_check().status == status
+
+
 def test_disk_that_the_plan_of_the_papers_run_fits_on_is_enough(
     monkeypatch: pytest.MonkeyPatch, laptop: Hardware
 ) -> None:
@@ -307,6 +342,16 @@ def test_threads_that_gain_less_than_a_twentieth_are_left_to_the_emulators(lapto
     four_cores = replace(laptop, cores_usable=4)
     assert suits(four_cores, {("fp32", 1): 20.0, ("fp32", 2): 10.4, ("fp32", 4): 10.0})[:2] == ["2", "2"]
     assert suits(four_cores, {("fp32", 1): 20.0, ("fp32", 2): 10.6, ("fp32", 4): 10.0})[:2] == ["4", "1"]
+
+
+def test_machine_with_one_core_emulates_in_the_process_that_learns(laptop: Hardware) -> None:
+    assert suits(replace(laptop, cores_usable=1), {("fp32", 1): 20.0}) == ["1", "0", '"fp32"']
+
+
+def test_measured_times_are_said_in_milliseconds(laptop: Hardware) -> None:
+    times = [UpdateTime(precision="fp32", threads=threads, seconds=0.02 / threads) for threads in (1, 2)]
+    reasons = {setting.key: setting.reason for setting in recommend_for(times, laptop)}
+    assert reasons["learner.threads"] == "an update takes 10.0 ms (fp32 with 1: 20.0)"
 
 
 @pytest.mark.slow

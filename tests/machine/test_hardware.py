@@ -103,6 +103,18 @@ def test_file_with_two_hard_links_takes_its_disk_space_once(tmp_path: Path) -> N
     assert allocated_bytes(tmp_path) == alone
 
 
+def test_disk_space_of_a_file_is_hardly_more_than_its_bytes(tmp_path: Path) -> None:
+    (tmp_path / "whole").write_bytes(bytes(range(256)) * 4096)
+    assert allocated_bytes(tmp_path) < 1.1 * 1_048_576
+
+
+def test_link_does_not_take_the_disk_space_of_its_file(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").write_bytes(bytes(range(256)) * 4096)
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "link").symlink_to(tmp_path / "elsewhere")
+    assert allocated_bytes(tmp_path / "run") < 65_536
+
+
 def topology(folder: Path, siblings: dict[int, str]) -> Path:
     """Write the hyperthreads that share a core with each core, as Linux has them."""
     for number, shared in siblings.items():

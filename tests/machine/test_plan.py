@@ -250,6 +250,11 @@ def test_plan_that_fits_is_accepted(make_spec: MakeSpec, laptop: Hardware) -> No
     check_fits(make_plan(make_spec(), num_actions=6, device="cpu", hardware=laptop), laptop)
 
 
+def test_plan_that_takes_all_free_memory_is_accepted(make_spec: MakeSpec, laptop: Hardware) -> None:
+    plan = make_plan(make_spec(), num_actions=6, device="cpu", hardware=laptop)
+    check_fits(plan, replace(laptop, memory_available_bytes=plan.bytes("ram")))
+
+
 def test_error_of_too_little_memory_has_need_free_memory_and_key(
     make_spec: MakeSpec, laptop: Hardware
 ) -> None:

@@ -159,6 +159,16 @@ def test_every_sink_gets_every_event() -> None:
     assert [sink.events for sink in sinks] == [events, events]
 
 
+def test_failure_of_a_sink_reaches_the_other_sinks() -> None:
+    class Full(Recorder):
+        def handle(self, event: Event) -> None:
+            raise UserError("no space left on device")
+
+    after = Recorder()
+    Sinks([Full(), after]).handle_failure(NOTICE)
+    assert after.events == [NOTICE]
+
+
 def test_a_sink_that_fails_to_close_leaves_no_other_open() -> None:
     class Failing(Recorder):
         def close(self) -> None:

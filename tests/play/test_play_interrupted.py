@@ -99,6 +99,14 @@ def test_a_second_signal_has_no_effect() -> None:
     assert (signals.received, keys.commands) == (signal.SIGHUP, ["q"])
 
 
+def test_signals_have_their_handlers_of_before_after_the_games() -> None:
+    numbers = (signal.SIGTERM, signal.SIGHUP)
+    before = [signal.getsignal(number) for number in numbers]
+    with QuitSignals(Keyboard(str)):
+        pass
+    assert [signal.getsignal(number) for number in numbers] == before
+
+
 def test_a_signal_that_was_ignored_remains_ignored() -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:

@@ -34,6 +34,11 @@ class Screen(pyte.Screen):
 
 def displayed(sizes: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Show a game in a terminal that has some sizes in succession; return the lines at the last of them."""
+    return [line.rstrip() for line in shown(sizes, monkeypatch).display]
+
+
+def shown(sizes: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch) -> Screen:
+    """Show a game in a terminal that has some sizes in succession; return the screen at the last of them."""
     ours, theirs = pty.openpty()
     with open(theirs, "r+b", buffering=0) as file, open(theirs, "w", closefd=False) as output:  # noqa: PTH123
         for name, stream in (("stdin", file), ("stdout", output), ("__stdout__", output)):
@@ -50,7 +55,7 @@ def displayed(sizes: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch) -> 
                 print(end=END, file=output, flush=True)
                 pyte.ByteStream(screen).feed(read_picture(ours))
     os.close(ours)
-    return [line.rstrip() for line in screen.display]
+    return screen
 
 
 def read_picture(terminal: int) -> bytes:
@@ -71,6 +76,17 @@ def test_a_game_does_not_scroll_its_terminal(size: tuple[int, int], monkeypatch:
 
 def test_a_game_as_wide_as_its_terminal_has_its_last_column(monkeypatch: pytest.MonkeyPatch) -> None:
     assert displayed([(53, 60)], monkeypatch)[1] == 53 * "▄"
+
+
+@pytest.mark.parametrize(
+    ("announced", "grey"),
+    [("truecolor", "787878"), ("24bit", "787878"), ("", "878787")],  # 120, and 135 of the 256 colours
+)
+def test_colours_are_exact_where_the_terminal_has_them(
+    announced: str, grey: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLORTERM", announced)
+    assert shown([(80, 24)], monkeypatch).buffer[1][0].fg == grey
 
 
 @pytest.mark.parametrize(("size", "asked"), [((80, 2), "enlarge to 40 × 16"), ((9, 20), "enlarge t")])

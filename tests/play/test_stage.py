@@ -1,6 +1,7 @@
 """Games are shown at their speed, and obey the keyboard."""
 
 from collections.abc import Sequence
+from types import SimpleNamespace
 
 import pytest
 from tiny import tiny_spec
@@ -48,6 +49,41 @@ class Room:
         return games
 
 
+class Numbered:
+    """A game whose screens are numbers: those of the frames of each of its steps."""
+
+    score, lives, action, info = 0.0, 0, 0, SimpleNamespace(action_names=("noop",))
+
+    def __init__(self, *steps: Sequence[int]) -> None:
+        self.steps, self.result = list(steps), None
+
+    def begin(self) -> Sequence[int]:
+        return [0]
+
+    def step(self, _: object) -> Sequence[int]:
+        frames = self.steps.pop(0)
+        self.result = None if self.steps else "over"
+        return frames
+
+
+def pictures_of(*games: Numbered) -> list[tuple[int, ...]]:
+    """Return the numbers of the screens of each picture."""
+    room, pictures = Room(), []
+    display = SimpleNamespace(show=lambda _, screens: pictures.append(tuple(screens)))
+    seats = [Seat(name="agent", player=None, game=game) for game in games]
+    Stage(display, room.keyboard, speed=1.0, now=lambda: room.time, sleep=room.sleep).play(seats)
+    return pictures
+
+
+def test_every_second_frame_and_the_last_of_a_step_are_shown() -> None:
+    assert pictures_of(Numbered([1, 2, 3, 4], [5, 6, 7])) == [(2,), (4,), (5,), (7,)]
+
+
+def test_last_picture_of_a_game_that_is_over_stays_next_to_the_other() -> None:
+    found = pictures_of(Numbered([1, 2, 3, 4], [5, 6, 7, 8]), Numbered([11, 12]))
+    assert found == [(2, 12), (4, 12), (6, 12), (8, 12)]
+
+
 @pytest.mark.parametrize("speed", [1.0, 2.0])
 def test_pictures_come_at_half_the_frame_rate(speed: float) -> None:
     room = Room()
@@ -77,6 +113,20 @@ def test_a_slow_machine_still_shows_pictures() -> None:
     assert len(slow.pictures) > len(quick.pictures) / 3
 
 
+def test_a_game_goes_on_at_its_speed_after_a_wait_of_the_machine() -> None:
+    quick, waiting = Room(), Room()
+    quick.play()
+    waits = iter([0.0] * 10 + [60.0])
+
+    def read() -> str:
+        waiting.time += next(waits, 0.0)
+        return ""
+
+    waiting.keyboard = Keyboard(read, lambda: waiting.time)
+    waiting.play()
+    assert waiting.time == pytest.approx(60.0 + quick.time, abs=0.2)
+
+
 def test_every_picture_fills_the_terminal_but_not_more() -> None:
     room = Room()
     room.play(people=2)
@@ -91,8 +141,9 @@ def test_keys_move_what_they_move() -> None:
     assert [lines for _, lines in still.pictures] != [lines for _, lines in moved.pictures]
 
 
-def test_q_quits() -> None:
-    room = Room(typed=[(0.5, "q")])
+@pytest.mark.parametrize("key", ["q", "Q"])
+def test_q_quits(key: str) -> None:
+    room = Room(typed=[(0.5, key)])
     with pytest.raises(QuitError):
         room.play()
     assert room.pictures[-1][0] == pytest.approx(0.5, abs=0.1)

@@ -55,6 +55,34 @@ def test_facts_are_above_a_game(window: Window) -> None:
     assert not np.array_equal(*pictures)
 
 
+def test_a_picture_is_upright_and_no_mirror_image(window: Window) -> None:
+    corner = screen(BLUE)
+    corner[:105, :80] = RED
+    window.show(["person 0"], [corner])
+    shown = pygame.display.get_surface()
+    places = [(x, y) for y in (TEXT_PIXELS, TEXT_PIXELS + 479) for x in (0, 639)]
+    assert [tuple(shown.get_at(place))[:3] for place in places] == [RED, BLUE, BLUE, BLUE]
+
+
+def test_help_is_below_the_games(window: Window) -> None:
+    window.show(["person 0"], [screen(RED)])
+    shown = pygame.surfarray.array3d(pygame.display.get_surface())
+    assert shown[:, -TEXT_PIXELS:].any()
+
+
+@pytest.mark.parametrize(
+    ("key", "name"),
+    [
+        (pygame.K_UP, "up"), (pygame.K_DOWN, "down"), (pygame.K_LEFT, "left"), (pygame.K_RIGHT, "right"),
+        (pygame.K_w, "up"), (pygame.K_s, "down"), (pygame.K_a, "left"), (pygame.K_d, "right"),
+    ],
+)  # fmt: skip
+def test_arrows_and_letters_move(window: Window, key: int, name: str) -> None:
+    window.show(["person 0"], [screen(RED)])
+    press(pygame.KEYDOWN, key)
+    assert held(window.keys) == {name}
+
+
 def test_key_is_held_until_it_is_released(window: Window) -> None:
     window.show(["person 0"], [screen(RED)])
     press(pygame.KEYDOWN, pygame.K_LEFT)

@@ -1,6 +1,7 @@
 import os
 import subprocess
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,15 @@ def test_a_gate_that_warns_is_sent(target, tmp_path: Path) -> None:
 @pytest.mark.parametrize("event", [notice("checkpoint"), notice("sink"), warned("ok"), warned("watching")])
 def test_nothing_else_is_sent(target, tmp_path: Path, event: Event) -> None:
     assert sent(target, tmp_path, event) == ""
+
+
+def test_command_gets_the_whole_path_of_the_run(
+    target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    relative = replace(target(), directory=Path("my run é"))
+    monkeypatch.chdir(tmp_path)
+    NotifySink(f'echo "$DQN_RUN_DIR" > "{tmp_path}/log"', relative).handle(notice("finished"))
+    assert (tmp_path / "log").read_text() == f"{tmp_path.resolve()}/my run é\n"
 
 
 def runs(pid: int) -> bool:

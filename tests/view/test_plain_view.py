@@ -198,6 +198,7 @@ def test_change_of_a_gate_is_one_line() -> None:
     [
         (["watching", "ok", "watching", "ok"], []),
         (["watching", "warned", "ok", "watching", "ok"], ["warned", "ok"]),
+        (["warned", "watching", "ok"], ["warned", "ok"]),
         (["tripped"], ["tripped"]),
     ],
 )
