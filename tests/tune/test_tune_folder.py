@@ -9,7 +9,10 @@ import pytest
 from tuning import TINY, begun
 
 from atari_dqn.errors import DamagedError, UserError
+from atari_dqn.formatting import size
 from atari_dqn.machine.hardware import find_hardware
+from atari_dqn.machine.plan import make_plan
+from atari_dqn.machine.sizes import MOST_ACTIONS
 from atari_dqn.scale.tuning.folder import (
     Stopwatch,
     TuneFolder,
@@ -26,6 +29,7 @@ from atari_dqn.scale.tuning.trials import trial_values
 from atari_dqn.scale.tuning.tune import Budget, Tune
 from atari_dqn.scale.tuning.tune_file import load_tune
 from atari_dqn.spec.errors import SpecError
+from atari_dqn.spec.keys import build
 
 TEXT = (
     f'spec = "{TINY}"\nseeds = 2\n[set]\nlearner.max_abs_reward = inf\ngates.max_grad_norm = 1e9\n[space]\n'
@@ -120,6 +124,36 @@ def test_the_plan_counts_runs_and_frames_of_a_trial_and_runs_of_the_budget(place
     auto = {"learner.precision": "fp32", "learner.compile": False, "system.workers": 0}
     lines = list(plan_lines(replace(place[0], auto=auto), find_hardware(tmp_path), ["cpu"]))
     assert "a trial: 2 runs of 1,200 frames, 2,400 in all; 6 runs at most" in lines
+
+
+SIZES = (
+    f'spec = "{TINY}"\n[space]\nreplay.capacity_steps = {{ integer = [150, 40_000] }}\n[budget]\ntrials = 1\n'
+)
+
+
+@pytest.fixture
+def sizes(tmp_path: Path) -> tuple[TuneRecord, int]:
+    """A tune that searches the replay's capacity, and the bytes of memory that its largest run needs."""
+    (tmp_path / "mine.toml").write_text(SIZES)
+    tune, hardware = load_tune(tmp_path / "mine.toml"), find_hardware(tmp_path)
+    record = plan_tune(tune, tmp_path / "tune", device="cpu", hardware=hardware).record
+    spec = build(trial_values(record, {"replay.capacity_steps": 40_000}))
+    return record, make_plan(spec, num_actions=MOST_ACTIONS, device="cpu", hardware=hardware).bytes("ram")
+
+
+def test_the_plan_is_of_the_run_with_the_most_memory(sizes: tuple[TuneRecord, int], tmp_path: Path):
+    record, ram = sizes
+    lines = list(plan_lines(record, find_hardware(tmp_path), ["cpu"]))
+    assert [f" {size(ram)} RAM," in line for line in lines if line.startswith("the largest run: ")] == [True]
+
+
+def test_a_tune_of_which_the_largest_run_does_not_fit_is_refused(
+    sizes: tuple[TuneRecord, int], tmp_path: Path
+):
+    record, ram = sizes
+    too_small = replace(find_hardware(tmp_path), memory_available_bytes=ram - 1)
+    with pytest.raises(UserError, match="a run of mine does not fit: this machine has too little RAM"):
+        check_one_fits(record, too_small, ["cpu"])
 
 
 def test_the_time_of_a_command_is_added_to_that_of_those_before(place: Place):
