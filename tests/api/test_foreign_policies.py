@@ -232,7 +232,7 @@ def test_protocol_of_a_foreign_policy_has_the_training_of_the_given_spec() -> No
 
 @pytest.mark.parametrize(
     ("policy", "found"),
-    [(None, "found None, expected a function"), (dict, "found the class dict, expected an object of it")],
+    [(None, "found None, expected a function"), (dict, "found the class dict, expected an instance")],
 )
 def test_a_policy_that_is_none_is_refused(policy: Any, found: str) -> None:
     with pytest.raises(UserError, match=f"policy: {found}"):

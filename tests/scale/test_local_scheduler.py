@@ -33,7 +33,7 @@ HERE = Owner.current()
 
 @pytest.fixture(autouse=True)
 def fake_training(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(training_process, "_DQN", (sys.executable, str(FAKE)))
+    monkeypatch.setattr(training_process, "own_command", lambda module: [sys.executable, str(FAKE)])
     monkeypatch.setattr("atari_dqn.scale.local._WAKE_SECONDS", 0.05)
 
 

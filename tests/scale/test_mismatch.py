@@ -39,7 +39,7 @@ Open = Callable[..., OpenedSweep]
 
 @pytest.fixture(autouse=True)
 def fake_training(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(training_process, "_DQN", (sys.executable, str(FAKE)))
+    monkeypatch.setattr(training_process, "own_command", lambda module: [sys.executable, str(FAKE)])
 
 
 @pytest.fixture

@@ -37,7 +37,7 @@ PATIENCE_SECONDS = 60.0
 
 @pytest.fixture(autouse=True)
 def fake_training(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(training_process, "_DQN", (sys.executable, str(FAKE)))
+    monkeypatch.setattr(training_process, "own_command", lambda module: [sys.executable, str(FAKE)])
     monkeypatch.setattr(runner_module, "_FIRST_PAUSE_SECONDS", 0.01)
 
 
