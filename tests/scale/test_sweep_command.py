@@ -10,7 +10,7 @@ import pytest
 from forked import CommandServer, Finished
 
 from atari_dqn.cli.sweep_outcome import conclude
-from atari_dqn.errors import UserError
+from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.machine.hardware import find_hardware
 from atari_dqn.run.checkpoint.manifest import read_manifest
 from atari_dqn.run.checkpoint.store import CheckpointStore
@@ -157,6 +157,16 @@ def test_a_folder_does_not_go_on_with_another_device(done: Finished, place: Path
     record.write_text(before)
     assert found.code == 2
     assert "its runs began with device cuda, found cpu" in found.err
+
+
+def test_a_damaged_record_is_named_with_what_can_be_done(sweep: Sweep, tmp_path: Path):
+    record = tmp_path / "mine" / "sweep" / "record.json"
+    record.parent.mkdir(parents=True)
+    record.write_text("{")
+    refused = sweep("mine", "--status")
+    assert refused.code == DamagedError.exit_code
+    assert "mine/sweep/record.json: " in refused.err
+    assert "restore the file, or begin the sweep in another folder: `dqn resume`" in refused.err
 
 
 LARGE = "[methods.large]\nreplay.capacity_steps = 1_000_000_000_000\n"

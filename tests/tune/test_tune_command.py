@@ -146,7 +146,7 @@ BAD = {
     ("mine.toml", "--folder", "mine.toml"): "mine.toml: is not a folder; name another folder with --folder",
     ("mine.toml", "--folder", "other"): "other: holds other files; a tune begins in a folder of its own",
     ("mine.toml", "--jobs", "0"): "--jobs: found '0', expected an integer at least 1",
-    ("mine.toml", "--folder", "damaged"): "damaged/tune.json: schema version None; this program reads 1",
+    ("mine.toml", "--folder", "damaged"): "schema version None; this program reads 1; restore the file",
 }  # fmt: skip
 """Arguments, and the message with which they are refused."""
 

@@ -99,7 +99,17 @@ class _Document(msgspec.Struct):
 
 
 def read_record(path: Path) -> SweepRecord:
-    """Read a record; raise `DamagedError` if it is missing or invalid."""
+    """Read a record; raise `DamagedError`, with a remedy, if it is missing or invalid."""
+    try:
+        return _read(path)
+    except DamagedError as error:
+        raise DamagedError(
+            f"{error}; restore the file, or begin the sweep in another folder: `dqn resume` continues single "
+            "runs of this one, and `dqn compare` compares them"
+        ) from error
+
+
+def _read(path: Path) -> SweepRecord:
     data: dict[str, Any] = read_json(path, most_bytes=_MOST_BYTES)
     version = data.get("schema_version") if isinstance(data, dict) else None
     if version != SCHEMA_VERSION:

@@ -107,7 +107,14 @@ class TuneFolder:
 
 
 def read_tune_record(folder: TuneFolder) -> TuneRecord:
-    """Read the record of a tune; `DamagedError` if it is missing or invalid."""
+    """Read the record of a tune; raise `DamagedError`, with a remedy, if it is missing or invalid."""
+    try:
+        return _read_record(folder)
+    except DamagedError as error:
+        raise DamagedError(f"{error}; restore the file, or begin the tune in another folder") from error
+
+
+def _read_record(folder: TuneFolder) -> TuneRecord:
     data: Any = read_json(folder.record)
     version = data.get("schema_version") if isinstance(data, dict) else None
     if version != SCHEMA_VERSION:
