@@ -13,7 +13,7 @@ import typer
 
 from atari_dqn.cli.options import is_on_ray
 from atari_dqn.envs.processes import interrupts_blocked
-from atari_dqn.errors import InfrastructureError, InterruptedRunError, UserError
+from atari_dqn.errors import DiskFullError, InfrastructureError, InterruptedRunError, UserError
 
 if TYPE_CHECKING:
     import torch
@@ -78,7 +78,7 @@ def actors_at(on: str, address: str | None, spec: Spec, path: Path) -> Iterator[
                 make=lambda spec: actors_of(spec, game_info(spec), RayCarrier(spec, cluster)),
                 check_run_fits=partial(check_fits_on_nodes, nodes, cluster.own_node),
             )
-        except (InterruptedRunError, InfrastructureError) as error:
+        except (InterruptedRunError, InfrastructureError, DiskFullError) as error:
             error.add_note(f"its actors played on Ray; {on_ray_options(address)} lets them play there again")
             raise
 

@@ -86,11 +86,12 @@ def _compared(
     """Compare a figure with a score, or with that of the frames over which the figure is averaged."""
     if reference.window is not None:
         runs = [run for run in group.runs if run.seed in own.evaluations]
-        found = mean_in_window(runs, measure, reference.window, cap_reached=bool(own.frame_caps))
+        cap_reached = bool(own.frame_caps)
+        found = mean_in_window(runs, measure, reference.window, cap_reached=cap_reached)
         if isinstance(found, str):
             reference = replace(reference, differences=(*reference.differences, found))
         elif math.isnan(found):
-            reference = _beyond_the_runs(reference, runs)
+            reference = _beyond_the_runs(reference, runs, measure, cap_reached=cap_reached)
         else:
             score = found
     return ComparedReference(
@@ -98,18 +99,24 @@ def _compared(
     )
 
 
-def _beyond_the_runs(reference: Reference, runs: Sequence[Run]) -> Reference:
+def _beyond_the_runs(
+    reference: Reference, runs: Sequence[Run], measure: Measure, *, cap_reached: bool
+) -> Reference:
     """Add to the differences that a figure is a mean over frames that the runs do not all reach.
 
-    If nothing else differs, it names the frames at which runs of this length can be compared.
+    If nothing else differs, it names the last frames before at which runs of this length can be compared.
     """
+    averaging = reference.study.averaging
+    assert averaging is not None
     assert reference.window is not None
     difference = span_text(reference.window)
-    frames_after = reference.window[1] - reference.env_frames
-    latest = min(run.evaluated_frames for run in runs) - frames_after
-    latest -= latest % max(run.evaluation_period_frames for run in runs)
-    if not reference.differences and 0 < latest < reference.env_frames:
-        difference = f"{difference} (use --at {latest:,})"
+    earlier = min(run.evaluated_frames for run in runs) - averaging.within_frames
+    earlier -= earlier % max(run.evaluation_period_frames for run in runs)
+    if not reference.differences and 0 < earlier < reference.env_frames:
+        window = averaging.window(earlier)
+        found = 0.0 if window is None else mean_in_window(runs, measure, window, cap_reached=cap_reached)
+        if not isinstance(found, str) and not math.isnan(found):
+            difference = f"{difference} (earlier: `dqn compare --at {earlier:,}`)"
     return replace(reference, differences=(*reference.differences, difference))
 
 

@@ -46,7 +46,10 @@ def own_command(module: str) -> list[str]:
     `python -m` looks in the current folder first, which may hold another `atari_dqn`, or a `random.py`. With
     -P it does not, unless this process itself has the package from there.
     """
-    is_here = Path(__file__).parents[2].samefile(os.curdir)
+    try:
+        is_here = Path(__file__).parents[2].samefile(os.curdir)
+    except OSError:  # a folder that this user may not search, or a package that is in no folder
+        is_here = False
     return [sys.executable, *([] if is_here else ["-P"]), "-m", module]
 
 

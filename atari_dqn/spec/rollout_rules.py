@@ -73,6 +73,6 @@ ROLLOUT_RULES = (
     _multiple(
         "learner.batch_size",
         "learner.update_period_steps",
-        "the number of passes over a rollout, batch_size / update_period_steps, is whole",
+        "the number of passes over a rollout, batch_size / update_period_steps, must be whole",
     ),
 )

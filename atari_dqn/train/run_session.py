@@ -93,7 +93,7 @@ def run_to_end(
         raise
     except DiskFullError as error:
         _report_failure(session, error)
-        error.add_note(f"with space, {_way_on(session, run)}")
+        error.add_note(f"once there is space, {_way_on(session, run)}")
         raise
     except Exception as error:
         _report_failure(session, error)

@@ -54,8 +54,16 @@ def test_an_evaluation_at_the_end_of_a_run_is_not_compared_with_a_mean_beyond_it
 def test_frames_at_which_the_runs_can_be_compared_are_named_and_give_a_verdict(tmp_path: Path):
     returns = [-20.0, -20.0, -20.0, 1.0, 12.0, 8.0]
     at_the_end = found(tmp_path, returns, "nnabla_dqn", at_frames=12_000_000)
-    assert at_the_end.reference.differences == ("mean over 10M to 14M frames (use --at 10,000,000)",)
+    assert at_the_end.reference.differences == (
+        "mean over 10M to 14M frames (earlier: `dqn compare --at 10,000,000`)",
+    )
     assert figure_of([tmp_path / "run"], "nnabla_dqn", at_frames=10_000_000).verdict == "on track"
+
+
+def test_no_frames_are_named_at_which_games_were_cut(tmp_path: Path):
+    returns = [-20.0, -20.0, -20.0, 1.0, 12.0, 8.0]
+    compared = found(tmp_path, returns, "nnabla_dqn", at_frames=12_000_000, frame_caps=[0, 0, 0, 9, 0, 0])
+    assert compared.reference.differences == ("mean over 10M to 14M frames",)
 
 
 def test_no_frames_are_named_if_the_protocol_differs_as_well(tmp_path: Path):
@@ -130,7 +138,7 @@ def test_mean_of_several_seeds_is_over_those_with_a_score(tmp_path: Path):
 def test_one_seed_that_ends_before_the_frames_of_a_mean_do_prevents_its_verdict(tmp_path: Path):
     seeds = make_seeds(tmp_path, [*EARLY, 1.0, 12.0, 8.0], [*EARLY, 1.0, 12.0])
     compared = figure_of(seeds, "nnabla_dqn", at_frames=10_000_000)
-    reason = "mean over 8M to 12M frames (use --at 8,000,000)"
+    reason = "mean over 8M to 12M frames (earlier: `dqn compare --at 8,000,000`)"
     assert (compared.verdict, compared.reference.differences) == ("", (reason,))
 
 

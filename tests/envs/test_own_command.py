@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from atari_dqn.envs import processes
 from atari_dqn.envs.processes import own_command
 
 
@@ -19,5 +20,15 @@ def test_module_of_this_package_runs_in_a_folder_with_modules_of_its_names(
 
 
 def test_package_of_the_current_folder_is_found_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(Path(__file__).parents[2])
+    monkeypatch.chdir(Path(processes.__file__).parents[2])
     assert "-P" not in own_command("atari_dqn")
+
+
+def test_command_starts_though_the_current_folder_may_not_be_searched(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(*_: object) -> bool:
+        raise PermissionError(13, "permission denied")
+
+    monkeypatch.setattr(Path, "samefile", refuse)
+    assert own_command("atari_dqn")[1:] == ["-P", "-m", "atari_dqn"]

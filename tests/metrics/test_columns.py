@@ -47,12 +47,13 @@ def test_unit_is_the_one_in_the_name_of_the_column(table: str) -> None:
 BOUNDED = {"share", "share of stored rows", "share of training time", "probability", "importance weight"}
 
 
-@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("table", [name for name in TABLES if name not in ("memory_log", "eval_log")])
 def test_shares_and_probabilities_that_a_run_writes_are_at_most_one(
     table: str, tiny_run: Callable[..., Path]
 ) -> None:
     rows = pl.read_csv(tiny_run() / f"{table}.csv", infer_schema_length=None, glob=False)
     written = {column.name: rows[column.name] for column in TABLES[table] if column.unit in BOUNDED}
+    assert written
     assert {
         name for name, values in written.items() for value in values.drop_nulls() if not 0 <= value <= 1
     } == set()

@@ -78,7 +78,9 @@ def test_run_that_a_full_disk_ends_says_where_it_continues(tmp_path: Path) -> No
     session = cast(Session, EndsWith(DiskFullError("no space left"), 900, 1_200))
     with pytest.raises(DiskFullError) as ended:
         run_to_end(session, tiny(), RunDirectory(tmp_path), SignalGuard())
-    assert ended.value.__notes__ == [f"with space, `dqn resume {tmp_path}` continues from step 1,200"]
+    assert ended.value.__notes__ == [
+        f"once there is space, `dqn resume {tmp_path}` continues from step 1,200"
+    ]
 
 
 def test_error_that_ends_a_run_reaches_the_sinks_that_still_work(

@@ -17,7 +17,7 @@ from atari_dqn.scale.tuning.trials import members_of
 
 
 def check_one_fits(record: TuneRecord, hardware: Hardware, devices: Sequence[str]) -> None:
-    """Raise `UserError` if this machine cannot hold every run of the tune, one at a time."""
+    """Raise `UserError` if this machine cannot hold the run with the most memory, of those of `_trials`."""
     check_threads("threads", record.tune.threads, hardware.cores_usable)
     needs, room = Needs(hardware, record.tune.threads), Room(hardware, devices)
     member = _trials(record, needs, devices[0])[-1][0]
