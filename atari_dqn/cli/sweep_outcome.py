@@ -27,7 +27,7 @@ def conclude(status: SweepStatus, result: SweepResult, signal_number: int | None
     error = _failure(status, result)
     try:
         if result.finished:
-            _print_comparison(status.folder, result.finished)
+            _print_comparison(status, result.finished)
     except (UserError, DamagedError) as unreadable:
         if error is None:
             raise
@@ -65,7 +65,7 @@ def _failure(status: SweepStatus, result: SweepResult) -> Exception | None:
     return next(error for kind, error in ERRORS.items() if kind in kinds)("\n".join(lines))
 
 
-def _print_comparison(folder: SweepFolder, names: Sequence[str]) -> None:
+def _print_comparison(status: SweepStatus, names: Sequence[str]) -> None:
     """Print the table of `dqn compare`, and the estimates of the median over 57 games."""
     from rich.console import Console
 
@@ -74,7 +74,9 @@ def _print_comparison(folder: SweepFolder, names: Sequence[str]) -> None:
     from atari_dqn.view.comparison_tables import comparison_view
     from atari_dqn.view.safe import Safe
 
-    comparison = compare_readable([folder.path / name for name in names], human_table="atari57")
+    places = status.record.places()
+    ordered = sorted(names, key=lambda name: places.get(name, len(places)))
+    comparison = compare_readable([status.folder.path / name for name in ordered], human_table="atari57")
     Console().print(Safe(comparison_view(comparison)))
     for estimate in median_estimates(comparison):
         typer.echo(wrapped(str(estimate)))

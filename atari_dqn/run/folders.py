@@ -79,9 +79,8 @@ def _places_in_sweeps(folders: Iterable[Path]) -> Iterator[tuple[Path, int]]:
     """
     for folder in filter(is_sweep, folders):
         with suppress(UserError, DamagedError):
-            record = read_record(SweepFolder(folder).record)
-            names = (member.name for member in (*record.members, *record.former))
-            yield from ((folder / name, place) for place, name in enumerate(names))
+            places = read_record(SweepFolder(folder).record).places()
+            yield from ((folder / name, place) for name, place in places.items())
 
 
 def _children(folder: Path) -> list[Path]:

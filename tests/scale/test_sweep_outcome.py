@@ -63,3 +63,22 @@ def test_failures_are_raised_with_the_reason_why_the_others_cannot_be_compared(s
 def test_runs_that_cannot_be_compared_are_an_error_of_a_complete_sweep(status: SweepStatus):
     with pytest.raises(UserError, match=f"{SECOND}': not found"):
         conclude(status, SweepResult(finished=(SECOND,), failed={}, unfinished=()), None)
+
+
+def test_the_first_method_is_the_reference_though_its_first_run_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    path, compared = tmp_path / "mine.toml", []
+
+    def compare(paths: list[Path], **_: object) -> None:
+        compared.extend(path.name for path in paths)
+        raise UserError("compared")
+
+    monkeypatch.setattr("atari_dqn.compare.comparison.compare_readable", compare)
+    path.write_text('spec = "catch_smoke"\nseeds = 2\n[methods.b]\n[methods.a.toggles]\nn_step = 2\n')
+    hardware = find_hardware(tmp_path, with_gpus=False)
+    folder = open_sweep(load_sweep(path), tmp_path / "runs", device="cpu", hardware=hardware).folder
+    finished = ("a_catch_seed1", "b_catch_seed2", "a_catch_seed2")
+    with pytest.raises(UserError, match="compared"):
+        conclude(SweepStatus(folder.path), SweepResult(finished=finished, failed={}, unfinished=()), None)
+    assert compared == ["b_catch_seed2", "a_catch_seed1", "a_catch_seed2"]

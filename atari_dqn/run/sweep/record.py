@@ -76,6 +76,16 @@ class SweepRecord:
     former: tuple[Member, ...] = field(default=())
     """Members that began, but are not in the sweep file any more."""
 
+    def places(self) -> dict[str, int]:
+        """Number the names of all members in the order of comparisons: label by label, though runs may be missing.
+
+        The order of labels, and of the members of each, is that of the record, the former ones last.
+        """
+        every = (*self.members, *self.former)
+        labels = list(dict.fromkeys(member.label for member in every))
+        compared = sorted(every, key=lambda member: labels.index(member.label))
+        return {member.name: place for place, member in enumerate(compared)}
+
 
 class _Row(msgspec.Struct):
     name: _Name
