@@ -77,7 +77,7 @@ class SweepRecord:
     """Members that began, but are not in the sweep file any more."""
 
     def places(self) -> dict[str, int]:
-        """Number the names of all members in the order of comparisons: label by label, though runs may be missing.
+        """Number the names of all members in the order of comparisons: label by label, whichever are missing.
 
         The order of labels, and of the members of each, is that of the record, the former ones last.
         """
