@@ -1,5 +1,6 @@
 """The point from which a run resumes, and the requests that are refused before anything changes."""
 
+import errno
 import json
 import os
 import shutil
@@ -21,6 +22,7 @@ from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.fast import acceleration
 from atari_dqn.fast.cpu.library import kernels_for
 from atari_dqn.machine.hardware import find_hardware
+from atari_dqn.run.checkpoint.rewind import refuse_empty_store
 from atari_dqn.run.checkpoint.store import CheckpointStore
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.train import launch
@@ -146,6 +148,21 @@ def test_lost_checkpoints_are_refused_and_no_log_is_cut(copied: Path, whole: Pat
     with pytest.raises(DamagedError, match=r"checkpoints: empty, although events\.jsonl lists checkpoints"):
         resume(copied, total_frames=1_200)
     assert tables(copied) == tables(whole)
+
+
+def test_checkpoints_that_may_not_be_read_are_not_called_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = RunDirectory(tmp_path)
+    run.checkpoints.mkdir()
+    run.events.write_text('{"kind": "checkpoint"}\n')
+
+    def refuse(folder: Path) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
+
+    monkeypatch.setattr(Path, "iterdir", refuse)
+    with pytest.raises(UserError, match=r"cannot read \S+/checkpoints: permission denied; make it readable"):
+        refuse_empty_store(run)
 
 
 def test_checkpoint_in_the_place_of_another_is_refused(copied: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from atari_dqn.errors import DamagedError, UserError
-from atari_dqn.files.atomic import is_file
+from atari_dqn.files.atomic import is_file, reading
 from atari_dqn.run.checkpoint.catalog import CATALOG, write_catalog
 from atari_dqn.run.checkpoint.names import linked_name, named_step, refuse_missing_manifest
 from atari_dqn.run.checkpoint.reconcile import catalog_is_lost, checkpoint_directories, reconcile
@@ -32,10 +32,15 @@ def refuse_lost_catalog(store: CheckpointStore) -> None:
 
 
 def refuse_empty_store(run: RunDirectory) -> None:
-    """Raise `DamagedError` if a run has no checkpoint although a directory or its event log names one."""
+    """Raise `DamagedError` if a run has no checkpoint although a directory or its event log names one.
+
+    `UserError` if the folder of checkpoints cannot be read.
+    """
     if checkpoint_directories(run.checkpoints):
         return
-    named = [path for path in run.checkpoints.glob("step_*") if named_step(path.name) >= 0 and path.is_dir()]
+    with reading(run.checkpoints):  # a folder that may not be read is not empty
+        found = list(run.checkpoints.iterdir()) if run.checkpoints.is_dir() else []
+    named = [path for path in found if named_step(path.name) >= 0 and path.is_dir()]
     if named:
         refuse_missing_manifest(max(named, key=lambda path: named_step(path.name)))
     if is_file(run.events) and b'"kind": "checkpoint"' in run.events.read_bytes():
