@@ -45,6 +45,7 @@ _PAGES: dict[str, Callable[[Library], None]] = {
     "/diff": diff_page,
     "/replay": replay_page,
 }
+_READING = ["GET", "HEAD"]
 _VIDEO = ".mp4"
 _WEB_TYPES = {".html", ".css", ".js"}
 _WEB_POLICY = (
@@ -62,14 +63,14 @@ def application(root: Path, token: str | None) -> ASGIApp:
     library = Library(root)
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
 
-    @app.get(MEDIA + "/{relative:path}")
+    @app.api_route(MEDIA + "/{relative:path}", methods=_READING)
     def media(relative: str) -> FileResponse:
         path = library.inside(relative)
         if path is None or path.suffix != _VIDEO:
             raise HTTPException(404)
         return FileResponse(path, media_type="video/mp4")
 
-    @app.get(WEB_PAGES + "/{relative:path}")
+    @app.api_route(WEB_PAGES + "/{relative:path}", methods=_READING)
     def web_page(relative: str) -> FileResponse:
         path = library.inside(relative)
         if path is None or path.parent.name != WEB_PAGE.parent.name or path.suffix not in _WEB_TYPES:

@@ -29,8 +29,8 @@ def test_ctrl_c_ends_it_without_an_error(root: Path) -> None:
     assert (process.returncode, errors) == (0, "")
 
 
-def status(address: str, **headers: str) -> int:
-    request = urllib.request.Request(address, headers=headers)
+def status(address: str, method: str = "GET", **headers: str) -> int:
+    request = urllib.request.Request(address, headers=headers, method=method)
     try:
         with urllib.request.urlopen(request, timeout=30) as answer:
             return answer.status
@@ -57,6 +57,10 @@ def test_a_page_answers_whatever_the_runs_are_like(address: str, page: str) -> N
 
 def test_a_video_is_served(address: str) -> None:
     assert status(f"{address}media/{quote(FILMED)}/videos/step_000125000_run.mp4") == 200
+
+
+def test_the_headers_of_a_video_are_served_alone(address: str) -> None:
+    assert status(f"{address}media/{quote(FILMED)}/videos/step_000125000_run.mp4", "HEAD") == 200
 
 
 @pytest.mark.slow
