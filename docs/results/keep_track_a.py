@@ -98,7 +98,7 @@ def draw(runs: list[TrackARun], path: Path) -> None:
         1, len(games), figsize=(5.5 * len(games), 6), layout="constrained", squeeze=False
     )
     for place, game in zip(places[0], games, strict=True):
-        for _, rows in published_seeds(path.parent, game).group_by("seed"):
+        for _, rows in published_seeds(path.parent, game).group_by("seed", maintain_order=True):
             curve = rows["env_frames"] * 1e-6, rows["mean_return"]
             place.plot(*curve, color="0.4", linewidth=1, marker=".", label="nnabla-rl, each of 3 seeds")
         own = [run for run in runs if run.game == game]

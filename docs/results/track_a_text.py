@@ -75,8 +75,8 @@ With doubled gradients the loss is another: an unpredicted reward of ±1 costs 0
   of ten that `dqn record --best-of 10` played with the weights of 12M, goes from 122 to 245 points in its
   last tenth, with the ball behind the wall; its recording is not kept.
 - **Breakout's score is lower before that, too**: at 4M, 6M, 7M and 8M seed 1 is below the lowest published
-  seed, and seed 2, which has come to 5M, is so at 4M. Why is not known; ε falls
-  200,000 frames later here than in nnabla-rl.
+  seed, and seed 2, which has come to 5M, is so at 4M. Why is not known; ε falls 200,000 frames later here
+  than in nnabla-rl.
 - **A small loss is no better score.** At 2M it is smallest with the paper's settings, but this policy, like
   that of the Lua code's settings, lost each of 30 games by 0 to 21, which is worse than random play. The
   losses are of different games: ε and the target network's period differ.

@@ -47,7 +47,7 @@ def test_wandb_with_a_key_or_without_its_server_is_accepted(
     netrc: Path, monkeypatch: pytest.MonkeyPatch, variable: str
 ) -> None:
     monkeypatch.setenv(*variable.split("="))
-    require_key()
+    assert checked_sinks(["wandb"]) == ("wandb",)
 
 
 def test_key_of_wandb_is_that_of_its_server(netrc: Path, monkeypatch: pytest.MonkeyPatch) -> None:
