@@ -105,10 +105,12 @@ def play(
     spec_of_game = None if game is None else _spec_of(game, own_seed)
     with interrupts_blocked():
         from atari_dqn.evaluation.frozen_agent import load_frozen
+        from atari_dqn.play.keyboard import HELP_TO_PLAY, HELP_TO_WATCH
         from atari_dqn.play.quit_signals import QuitSignals
         from atari_dqn.spec.named_protocols import with_protocol
 
-    place = _opened_window() if window else _terminal()
+    help_line = HELP_TO_WATCH if who is PlayerName.AGENT else HELP_TO_PLAY
+    place = _opened_window(help_line) if window else _terminal(help_line)
     agent = None if path is None else load_frozen(path, resolve_device(device))
     spec = with_protocol(agent.spec if agent else given(spec_of_game), named.value)
     with QuitSignals(place.keys) as signals:
@@ -131,19 +133,19 @@ def _check_with_agent(path: Path, seed: str | None) -> None:
     check_run(path)
 
 
-def _terminal() -> Terminal:
+def _terminal(help_line: str) -> Terminal:
     from atari_dqn.play.terminal import Terminal
 
-    return Terminal()
+    return Terminal(help_line)
 
 
-def _opened_window() -> Window:
+def _opened_window(help_line: str) -> Window:
     if find_spec("pygame") is None:
         raise UserError("--window needs pygame; install it with `pip install 'atari-dqn[play]'`")
     os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
     from atari_dqn.play.window import Window
 
-    return Window()
+    return Window(help_line)
 
 
 def _speed(text: str) -> float:

@@ -109,7 +109,7 @@ def record(
 
     agent = load_frozen(path, resolve_device(device))
     if output is None:
-        prepare_folder(agent.run.videos)
+        prepare_folder(agent.run.videos, remedy="name another video with -o")
     look = VideoOptions(scale=pixels, overlay=overlay)
     with progress_bar(width=_ACTIVITY_COLUMNS) as on_progress:
         recording = record_checkpoint(

@@ -41,8 +41,9 @@ def _interruption(folder: SweepFolder, result: SweepResult, signal_number: int, 
     from atari_dqn.cli.workers import continuing
 
     error = InterruptedRunError(signal_number)
+    saved = sum(bool(folder.newest_checkpoint(name)) for name in result.unfinished)
     error.add_note(
-        f"{plural(len(result.unfinished), 'run')} left, and those that ran have been saved; "
+        f"{plural(len(result.unfinished), 'run')} left, {saved:,} of them with a checkpoint; "
         f"`{continuing('sweep', folder.path, options)}` continues"
     )
     if result.failed:

@@ -52,7 +52,7 @@ def conclude(
         )
     if signal_number is not None and not result.is_complete:
         error = InterruptedRunError(signal_number)
-        error.add_note(f"the runs that ran have been saved; {command}")
+        error.add_note(f"runs that have a checkpoint go on from it; {command}")
         raise error
     print_outcome(record, folder, log)
     if not standing.ranked:

@@ -69,7 +69,7 @@ def joined_cluster(address: str | None, path: Path, *, store_bytes: int = 0) -> 
     check_ray()
     if address is not None:
         host, port = parse_address(address)
-        check_token(host, os.environ, Path.home())
+        check_token(host, os.environ)
     with ExitStack() as stack:
         if address is None:
             host, port = stack.enter_context(_started_cluster(path, store_bytes))

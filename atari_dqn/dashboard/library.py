@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from atari_dqn.files.permission import is_closed
 from atari_dqn.formatting import printable
 from atari_dqn.run.directory import is_run
 from atari_dqn.run.folders import folders_below
@@ -117,9 +118,13 @@ class Library:
         return path.relative_to(self.root).as_posix()
 
     def _entries(self) -> Iterator[RunEntry]:
+        if not self.root.is_dir():
+            yield self._unreadable(self.root, f"{self.root} is not there any more")
         for folder, level in self._folders():
             if self._leads_out(folder):
                 yield self._unreadable(folder, "a link that leads out of the root; it is not followed")
+            elif is_closed(folder):
+                yield self._unreadable(folder, "permission denied")
             elif level and is_run(folder):
                 yield self._entry(folder)
 

@@ -32,7 +32,7 @@ from atari_dqn.machine.loopback import is_loopback
 from atari_dqn.run.folders import WEB_PAGE
 
 if TYPE_CHECKING:
-    from starlette.types import ASGIApp
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
 _PAGES: dict[str, Callable[[Library], None]] = {
     "/": overview_page,
@@ -87,7 +87,18 @@ def application(root: Path, token: str | None) -> ASGIApp:
         gzip_middleware_factory=compression,
         reconnect_timeout=_CONNECT_SECONDS,
     )
-    return Guard(app, token)
+    return Guard(_with_head_of_pages(app), token)
+
+
+def _with_head_of_pages(app: ASGIApp) -> ASGIApp:
+    """Answer HEAD of a page as GET, the only method that NiceGUI has; the server leaves the body out."""
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["method"] == "HEAD" and scope["path"] in _PAGES:
+            scope = {**scope, "method": "GET"}
+        await app(scope, receive, send)
+
+    return answer
 
 
 def serve(root: Path, *, host: str, port: int, token: str | None, on_listening: Callable[[], None]) -> None:

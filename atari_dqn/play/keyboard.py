@@ -33,7 +33,8 @@ _INCOMPLETE = re.compile(r"\x1b(?:\[\[|\[[0-?]*[ -/]*|O)?\Z")
 """The beginning of a sequence at the end of what was read."""
 _ESCAPE = "\x1b"
 QUIT, PAUSE = "q", "p"
-HELP = f"{QUIT} quits · {PAUSE} pauses · arrows or WASD move · space fires"
+HELP_TO_WATCH = f"{QUIT} quits · {PAUSE} pauses"
+HELP_TO_PLAY = f"{HELP_TO_WATCH} · arrows or WASD move · space fires"
 """What a narrow terminal cuts off comes last."""
 _PARTS = ("up", "down", "left", "right", "fire")
 """The order in which ALE's names of actions join them."""

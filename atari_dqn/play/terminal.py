@@ -16,7 +16,7 @@ from typing import Self
 from atari_dqn.errors import UserError
 from atari_dqn.machine.terminal_signals import TerminalSignals
 from atari_dqn.play.half_blocks import LEAST_COLUMNS, LEAST_LINES, games_as_text, is_large_enough
-from atari_dqn.play.keyboard import HELP, QUIT, Keyboard
+from atari_dqn.play.keyboard import QUIT, Keyboard
 from atari_dqn.play.live_game import Screen
 
 _OPEN = b"\x1b[?1049h\x1b[?25l\x1b[2J"  # another screen, without a cursor
@@ -28,12 +28,12 @@ _HOME, _ERASE_LINE, _ERASE_REST = "\x1b[H", "\x1b[2K", "\x1b[J"
 
 
 class Terminal:
-    """The terminal of this process.
+    """The terminal of this process, with a line of help below the games.
 
     `UserError` if there is none, or if it cannot show pictures or is too small for a game.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, help_line: str) -> None:
         if not (sys.stdin.isatty() and sys.stdout.isatty()):
             raise UserError(f"dqn play needs a terminal for its input and its output; {_REMEDY}")
         name = os.environ.get("TERM", "")
@@ -48,7 +48,7 @@ class Terminal:
                 f"the terminal has {columns} columns and {lines} lines; "
                 f"expected at least {LEAST_COLUMNS} and {LEAST_LINES}"
             )
-        self.keys = Keyboard(self.read)
+        self.keys, self._help_line = Keyboard(self.read), help_line
         self._exact_colours = os.environ.get("COLORTERM") in ("truecolor", "24bit")
         self._input, self._output = sys.stdin.fileno(), sys.stdout.fileno()
         self._settings = termios.tcgetattr(self._input)
@@ -97,7 +97,9 @@ class Terminal:
 
     def show(self, facts: Sequence[str], screens: Sequence[Screen]) -> None:
         """Replace what is shown by a screen of each game, with a line of facts for each."""
-        lines = games_as_text(facts, screens, self.size(), help_line=HELP, exact=self._exact_colours)
+        lines = games_as_text(
+            facts, screens, self.size(), help_line=self._help_line, exact=self._exact_colours
+        )
         *above, last = lines
         # erased before they are written: after a line as wide as the terminal, some erase its last character
         text = "".join(f"{_ERASE_LINE}{line}\r\n" for line in above)

@@ -10,7 +10,7 @@ from typing import Self
 import pygame
 
 from atari_dqn.errors import UserError
-from atari_dqn.play.keyboard import HELP, QUIT
+from atari_dqn.play.keyboard import QUIT
 from atari_dqn.play.live_game import Screen
 
 GAME_PIXELS = (640, 480)
@@ -63,8 +63,8 @@ class Window:
     `UserError` where there is no display.
     """
 
-    def __init__(self) -> None:
-        self.keys = WindowKeys()
+    def __init__(self, help_line: str) -> None:
+        self.keys, self._help_line = WindowKeys(), help_line
         try:
             pygame.display.init()
         except pygame.error as error:
@@ -96,7 +96,7 @@ class Window:
             picture = pygame.surfarray.make_surface(screen.swapaxes(0, 1))
             whole.blit(pygame.transform.scale(picture, GAME_PIXELS), (width * place, TEXT_PIXELS))
             self._write(whole, text, (width * place + 4, 4))
-        self._write(whole, HELP, (4, height + TEXT_PIXELS + 4))
+        self._write(whole, self._help_line, (4, height + TEXT_PIXELS + 4))
         pygame.display.flip()
 
     def _surface(self, size: tuple[int, int]) -> pygame.Surface:

@@ -25,6 +25,7 @@ from atari_dqn.files.atomic import (
 )
 from atari_dqn.files.documents import check_types, read_json, read_run_file, reading_of_run
 from atari_dqn.files.new_files import refuse_leading_hyphen
+from atari_dqn.files.permission import refuse_closed
 from atari_dqn.files.whole_directory import whole_directory
 from atari_dqn.run.archive.archive import is_archive_file, is_imported
 from atari_dqn.run.checkpoint.names import CHECKPOINTS, is_named_as_checkpoint, refuse_missing_manifest
@@ -269,6 +270,7 @@ def _check_is_run(path: Path) -> None:
             f"{path} is an archive, without the state of its training; {expected}. `dqn eval`, `dqn record`, "
             "`dqn play`, `dqn export` and `dqn compare` take an archive, and `dqn import` unpacks it"
         )
+    refuse_closed(path)
     present = _marks(path)
     if not present and is_named_as_checkpoint(path.resolve()):
         _refuse_checkpoint(path)

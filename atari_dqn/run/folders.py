@@ -10,6 +10,7 @@ from itertools import chain
 from pathlib import Path
 
 from atari_dqn.errors import DamagedError, UserError
+from atari_dqn.files.permission import is_closed
 from atari_dqn.run.archive.archive import SUFFIX, is_archive_file
 from atari_dqn.run.directory import is_run, is_tune
 from atari_dqn.run.sweep.folder import OWN_FOLDER, SweepFolder, is_sweep
@@ -26,8 +27,9 @@ def expand_run_paths(paths: Sequence[Path], *, archives: bool = False) -> list[P
 
     `archives`: whether the files of archives count as runs. The result has each run once, also where a link
     leads to it; the runs of a folder are sorted by name, those directly in it first, and those of a sweep in
-    the order of its record. A tune, whose runs are in a folder of their own, and a folder without runs stay
-    in the list, so that the caller can report them. Raise `UserError` for a path that does not exist.
+    the order of its record. A tune, whose runs are in a folder of their own, a folder without runs, and one
+    that may not be read stay in the list, so that the caller can report them. Raise `UserError` for a path
+    that does not exist.
     """
     missing = [str(path) for path in paths if not os.path.lexists(path)]
     if missing:
@@ -60,10 +62,10 @@ def folders_below(root: Path, *, is_entered: Callable[[Path], bool]) -> Iterator
 
 
 def _runs_below(folder: Path, *, archives: bool) -> list[Path]:
-    """Return the runs and the tunes below a folder, or the folder itself if it is a tune."""
+    """Return the runs, tunes and closed folders below a folder, or the folder itself if it is a tune."""
     levels: dict[Path, int] = {}
     for path, level in folders_below(folder, is_entered=lambda path: not is_tune(path)):
-        if is_run(path) or is_tune(path):
+        if is_run(path) or is_tune(path) or is_closed(path):
             levels[path] = level
         elif archives:
             levels |= dict.fromkeys(filter(is_archive_file, path.glob(f"[!.]*{SUFFIX}")), level + 1)

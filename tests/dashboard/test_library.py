@@ -28,6 +28,19 @@ def test_what_cannot_be_read_is_named_with_the_reason(root: Path) -> None:
     assert unreadable == {"led out": "a link that leads out of the root; it is not followed"}
 
 
+def test_a_run_that_may_not_be_read_is_named(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    closed = root.resolve() / "cut"
+    monkeypatch.setattr("os.access", lambda path, mode: Path(path) != closed)
+    assert {run.name: run.unreadable for run in Library(root).runs()}["cut"] == "permission denied"
+
+
+def test_root_that_is_removed_while_it_is_shown_is_named(tmp_path: Path) -> None:
+    (tmp_path / "outputs").mkdir()
+    library = Library(tmp_path / "outputs")
+    (tmp_path / "outputs").rmdir()
+    assert [run.unreadable for run in library.runs()] == [f"{tmp_path / 'outputs'} is not there any more"]
+
+
 def test_a_run_whose_frames_flicker_has_another_game(root: Path) -> None:
     run = next(run for run in Library(root).readable() if run.name.startswith("pong_2"))
     flickering = replace(run, values={**run.values, "env.flicker_probability": 0.5})

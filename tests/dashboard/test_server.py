@@ -63,6 +63,10 @@ def test_the_headers_of_a_video_are_served_alone(address: str) -> None:
     assert status(f"{address}media/{quote(FILMED)}/videos/step_000125000_run.mp4", "HEAD") == 200
 
 
+def test_the_headers_of_a_page_are_served_alone(address: str) -> None:
+    assert status(address, "HEAD") == 200
+
+
 @pytest.mark.slow
 def test_a_page_of_a_run_cannot_read_the_dashboard(address: str) -> None:
     playwright = pytest.importorskip("playwright.sync_api", reason="the extra dev is not there")

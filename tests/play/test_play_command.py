@@ -14,6 +14,7 @@ from exported import export
 from killing import DQN
 from tiny import CPU, run_once
 
+from atari_dqn.cli import play
 from atari_dqn.cli.app import app
 from atari_dqn.errors import UserError
 from atari_dqn.evaluation.frozen_agent import load_frozen
@@ -90,10 +91,29 @@ def test_a_persons_game_is_kept_if_the_agents_cannot_be(trained: Path, tmp_path:
     assert len([*(run / "plays").glob("*.json")]) == 1
 
 
+@pytest.mark.parametrize("player", ["agent", "both", "person"])
+def test_keys_that_move_are_named_only_if_a_person_plays(
+    trained: Path, monkeypatch: pytest.MonkeyPatch, player: str
+) -> None:
+    lines = []
+
+    def no_terminal(help_line: str) -> None:
+        lines.append(help_line)
+        raise UserError("no terminal here")
+
+    monkeypatch.setattr(play, "_terminal", no_terminal)
+    with pytest.raises(UserError, match="no terminal here"):
+        play.play(trained, player=player)
+    (line,) = lines
+    assert line.startswith("q quits · p pauses")
+    assert ("arrows" in line) == (player != "agent")
+
+
 @pytest.mark.slow
 def test_a_person_who_quits_leaves_the_terminal_as_it_was(tmp_path: Path) -> None:
     status, shown = in_terminal("play", "--game", "pong", cwd=tmp_path, keys=b"q")
     assert status == 0, shown
+    assert "arrows or WASD move" in shown
     assert "\x1b[?1049l" in shown
     assert shown.rstrip().endswith("person: no game was finished")
     assert list(tmp_path.iterdir()) == []

@@ -61,7 +61,7 @@ def test_games_that_were_finished_before_a_signal_are_kept(
     number: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(play, "_terminal", lambda: Place(lambda: signal.raise_signal(number)))
+    monkeypatch.setattr(play, "_terminal", lambda help_line: Place(lambda: signal.raise_signal(number)))
     monkeypatch.setattr(play, "_spec_of", lambda game, seed: tiny_spec())
     with pytest.raises(InterruptedRunError, match=number.name):
         play.play(game="pong", episodes="1000", speed="100")

@@ -13,7 +13,7 @@ import pytest
 
 from atari_dqn.errors import UserError
 from atari_dqn.play.half_blocks import LEAST_COLUMNS
-from atari_dqn.play.keyboard import HELP
+from atari_dqn.play.keyboard import HELP_TO_PLAY
 from atari_dqn.play.terminal import Terminal
 
 GAME = np.full((210, 160, 3), 120, dtype=np.uint8)
@@ -46,7 +46,7 @@ def shown(sizes: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch) -> Scre
         for variable in ("COLUMNS", "LINES", "TERM"):
             monkeypatch.delenv(variable, raising=False)
         resize(ours, *sizes[0])
-        terminal = Terminal()
+        terminal = Terminal(HELP_TO_PLAY)
         for columns, lines in sizes:
             resize(ours, columns, lines)
             screen = Screen(columns, lines)
@@ -103,8 +103,8 @@ def test_a_terminal_that_cannot_move_its_cursor_is_refused_with_what_to_do(
     for stream in (sys.stdin, sys.stdout):
         monkeypatch.setattr(stream, "isatty", lambda: True)
     with pytest.raises(UserError, match=r"found TERM=dumb; .* xterm-256color; `--window` plays in a window"):
-        Terminal()
+        Terminal(HELP_TO_PLAY)
 
 
 def test_the_narrowest_terminal_says_how_to_quit() -> None:
-    assert "q quits" in HELP[:LEAST_COLUMNS]
+    assert "q quits" in HELP_TO_PLAY[:LEAST_COLUMNS]

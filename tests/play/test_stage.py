@@ -7,7 +7,7 @@ import pytest
 from tiny import tiny_spec
 
 from atari_dqn.play.half_blocks import games_as_text
-from atari_dqn.play.keyboard import HELP, Keyboard, Person
+from atari_dqn.play.keyboard import HELP_TO_PLAY, Keyboard, Person
 from atari_dqn.play.live_game import LiveGame, Screen
 from atari_dqn.play.stage import QuitError, Seat, Stage
 
@@ -26,7 +26,7 @@ class Room:
         self.keyboard = Keyboard(self.read, lambda: self.time)
 
     def show(self, facts: Sequence[str], screens: Sequence[Screen]) -> None:
-        lines = games_as_text(facts, screens, (80, 24), help_line=HELP, exact=False)
+        lines = games_as_text(facts, screens, (80, 24), help_line=HELP_TO_PLAY, exact=False)
         self.pictures.append((self.time, list(lines)))
         self.time += self.drawing_seconds
 

@@ -12,6 +12,7 @@ os.environ["PYGAME_HIDE_SUPPORT_PROMPT"] = "1"
 pygame = pytest.importorskip("pygame")
 
 from atari_dqn.errors import UserError  # noqa: E402
+from atari_dqn.play.keyboard import HELP_TO_PLAY  # noqa: E402
 from atari_dqn.play.window import GAME_PIXELS, TEXT_PIXELS, Window, WindowKeys  # noqa: E402
 
 RED, BLUE = (200, 40, 30), (20, 60, 210)
@@ -24,7 +25,7 @@ def screen(colour: tuple[int, int, int]) -> np.ndarray:
 @pytest.fixture
 def window(monkeypatch: pytest.MonkeyPatch) -> Iterator[Window]:
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
-    with Window() as opened:
+    with Window(HELP_TO_PLAY) as opened:
         yield opened
 
 
@@ -114,7 +115,7 @@ def test_driver_that_shows_nothing_is_no_display(driver: str, monkeypatch: pytes
     monkeypatch.setattr(pygame.display, "init", lambda: None)
     monkeypatch.setattr(pygame.display, "get_driver", lambda: driver)
     with pytest.raises(UserError, match=r"no display here; leave the option out .* `dqn record`"):
-        Window()
+        Window(HELP_TO_PLAY)
 
 
 @pytest.mark.slow

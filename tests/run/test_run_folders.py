@@ -139,3 +139,18 @@ def test_a_run_and_a_link_to_it_are_one_run(tmp_path: Path) -> None:
     run(tmp_path / "outputs" / "b")
     (tmp_path / "latest").symlink_to("outputs/b")
     assert expand_run_paths([tmp_path / "latest", tmp_path / "outputs"]) == [tmp_path / "latest"]
+
+
+def test_folder_that_may_not_be_read_is_reported_not_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a", "b"):
+        run(tmp_path / name)
+    close(tmp_path / "b", monkeypatch)
+    monkeypatch.setattr("atari_dqn.run.folders.is_run", lambda path: path == tmp_path / "a")
+    assert expand_run_paths([tmp_path]) == [tmp_path / "a", tmp_path / "b"]
+
+
+def close(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take away the permission to read a folder, which root always has."""
+    monkeypatch.setattr("os.access", lambda path, mode: Path(path) != folder)

@@ -133,6 +133,21 @@ def test_a_run_that_cannot_be_read_is_left_to_its_training(opened: OpenedSweep, 
     assert mismatch(run, member) is None
 
 
+def test_a_run_that_may_not_be_read_is_not_trained_and_not_shown_as_new(
+    opened: OpenedSweep, member: Member, monkeypatch: pytest.MonkeyPatch
+):
+    run = make_run(opened)
+    monkeypatch.setattr("os.access", lambda path, mode: Path(path) != run.path)
+    monkeypatch.setattr("atari_dqn.run.sweep.status.file_stamp", lambda path: None)  # as without permission
+    status = SweepStatus(opened.folder.path)
+    status.refresh()
+    outcome = runner(opened).run(member, PLACE)
+    assert [each.state for each in status.members] == ["invalid"]
+    assert outcome.failure is not None
+    assert outcome.failure.reason == f"cannot read {run.path}: permission denied; make it readable"
+    assert calls(opened) == []
+
+
 def test_another_run_is_not_resumed_under_the_name_of_a_member(opened: OpenedSweep, member: Member):
     run = make_run(opened, **{"learner.batch_size": 16})
     outcome = runner(opened).run(member, PLACE)

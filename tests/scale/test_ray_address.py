@@ -52,22 +52,31 @@ def test_loopback_is_this_machine_alone():
     ],
 )
 def test_a_network_without_a_token_is_refused_with_how_to_set_it_up(
-    environment: dict[str, str], tmp_path: Path
+    environment: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
+    monkeypatch.setenv("HOME", str(tmp_path))
     with pytest.raises(
         UserError, match=r"10\.0\.0\.1 is reached over the network.*set RAY_AUTH_MODE=token on each"
     ):
-        check_token("10.0.0.1", environment, tmp_path)
+        check_token("10.0.0.1", environment)
 
 
-def test_a_token_is_found_where_ray_finds_it(tmp_path: Path):
+def test_a_token_is_found_where_ray_finds_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
     mode = {"RAY_AUTH_MODE": "token"}
     (tmp_path / ".ray").mkdir()
     (tmp_path / ".ray" / "auth_token").write_text("secret")
-    check_token("10.0.0.1", {**mode, "RAY_AUTH_TOKEN": "secret"}, tmp_path / "nothing")
-    check_token("10.0.0.1", {**mode, "RAY_AUTH_TOKEN_PATH": str(tmp_path / ".ray" / "auth_token")}, tmp_path)
-    check_token("10.0.0.1", mode, tmp_path)
-    check_token("127.0.0.1", {}, tmp_path / "nothing")
+    check_token("10.0.0.1", {**mode, "RAY_AUTH_TOKEN": "secret"})
+    check_token("10.0.0.1", {**mode, "RAY_AUTH_TOKEN_PATH": str(tmp_path / ".ray" / "auth_token")})
+    check_token("10.0.0.1", mode)
+    check_token("127.0.0.1", {})
+
+
+def test_a_user_without_a_home_directory_has_no_token(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr("pwd.getpwuid", {}.__getitem__)
+    with pytest.raises(UserError, match="no token is set up"):
+        check_token("10.0.0.1", {"RAY_AUTH_MODE": "token"})
 
 
 def test_a_node_that_requires_no_token_is_refused_unless_it_is_loopback():

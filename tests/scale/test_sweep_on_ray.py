@@ -1,6 +1,7 @@
 """A sweep on Ray has the runs of a sweep on one machine, whatever of Ray or of the command is killed."""
 
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -95,6 +96,25 @@ def test_after_kills_of_worker_raylet_and_command_all_runs_equal_those_of_an_und
     assert ("error: the head of the Ray cluster" in output_of(folder)) == ("runner" in victims)
 
 
+def test_rays_workers_import_this_package_whatever_the_current_folder_holds(sweep: Path, tmp_path: Path):
+    (tmp_path / "atari_dqn").mkdir()
+    (tmp_path / "atari_dqn" / "__init__.py").write_text("raise RuntimeError('another package')")
+    command = [Path(sys.executable).with_name("dqn"), "sweep", sweep, "--folder", tmp_path / "runs", *ON_RAY]
+    finished = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert finished.returncode == 0, finished.stderr
+
+
+def test_runs_on_rays_workers_have_the_priority_of_the_command(sweep: Path, tmp_path: Path):
+    folder = tmp_path / "runs"
+    with start(sweep, folder, *ON_RAY) as process:
+        wait_until(lambda: has_trained(folder), "no run begins")
+        owners = [lease.owner.pid for lease in SweepFolder(folder).leases.current().values()]
+        priorities = {psutil.Process(pid).nice() for pid in owners}
+        process.send_signal(signal.SIGTERM)
+        process.wait(PATIENCE_SECONDS)
+    assert priorities == {psutil.Process().nice()}
+
+
 @pytest.mark.thorough
 def test_sigterm_saves_every_run_and_the_command_that_is_printed_goes_on(
     sweep: Path, undisturbed: dict[str, dict[str, object]], tmp_path: Path
@@ -104,7 +124,7 @@ def test_sigterm_saves_every_run_and_the_command_that_is_printed_goes_on(
     wait_until(lambda: has_trained(folder), "no run begins")
     process.send_signal(signal.SIGTERM)
     assert process.wait(PATIENCE_SECONDS) == 143
-    assert f"have been saved; `dqn sweep {folder} --on ray` continues" in output_of(folder)
+    assert f"of them with a checkpoint; `dqn sweep {folder} --on ray` continues" in output_of(folder)
     assert list(SweepFolder(folder).leases.path.iterdir()) == []
     assert list(folder.glob("*/checkpoints/step_*")) != []
     finish(folder, folder)

@@ -41,9 +41,17 @@ def test_an_interrupted_sweep_says_what_is_left_and_where_the_reasons_of_failure
         conclude(status, result, signal.SIGINT, "--on ray")
     path = status.folder.path
     assert notes(caught.value) == [
-        f"1 run left, and those that ran have been saved; `dqn sweep {path} --on ray` continues",
+        f"1 run left, 0 of them with a checkpoint; `dqn sweep {path} --on ray` continues",
         f"1 run failed: `dqn sweep {path} --status` shows the reasons",
     ]
+
+
+def test_an_interrupted_sweep_counts_the_runs_that_go_on_from_a_checkpoint(status: SweepStatus):
+    (status.folder.run(SECOND).checkpoints / "step_000000004").mkdir(parents=True)
+    result = SweepResult(finished=(), failed={}, unfinished=(FIRST, SECOND))
+    with pytest.raises(InterruptedRunError) as caught:
+        conclude(status, result, signal.SIGINT)
+    assert notes(caught.value)[0].startswith("2 runs left, 1 of them with a checkpoint; ")
 
 
 def test_an_error_is_raised_also_if_a_signal_came_after_it(status: SweepStatus):

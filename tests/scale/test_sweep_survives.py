@@ -190,7 +190,7 @@ def test_sigterm_saves_every_run_and_the_command_that_is_printed_goes_on(
     process.send_signal(signal.SIGTERM)
     assert process.wait(PATIENCE_SECONDS) == 143
     printed = (tmp_path / "runs.command.txt").read_text()
-    assert f"and those that ran have been saved; `dqn sweep {folder}` continues" in printed
+    assert f"of them with a checkpoint; `dqn sweep {folder}` continues" in printed
     assert list(SweepFolder(folder).leases.path.iterdir()) == []
     assert list(folder.glob("*/checkpoints/step_*")) != []
     finish(folder, folder)

@@ -112,7 +112,7 @@ def test_sigterm_saves_the_runs_and_the_command_that_is_printed_goes_on(tmp_path
     wait_until_it_trains(folder)
     process.send_signal(signal.SIGTERM)
     assert process.wait(PATIENCE_SECONDS) == 143
-    assert f"the runs that ran have been saved; `dqn tune {folder}` continues" in output.read_text()
+    assert f"runs that have a checkpoint go on from it; `dqn tune {folder}` continues" in output.read_text()
     assert list(folder.glob("runs/*/checkpoints/step_*")) != []
     assert list(TuneFolder(folder).runs.leases.path.iterdir()) == []
     assert start([folder], 0, output).wait(PATIENCE_SECONDS) == 0

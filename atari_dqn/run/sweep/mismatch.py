@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from atari_dqn.errors import DamagedError, UserError
+from atari_dqn.files.permission import is_closed
 from atari_dqn.formatting import printable, setting, shortened
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.sweep.failures import Failure
@@ -21,9 +22,12 @@ def mismatch(run: RunDirectory, member: Member) -> Failure | None:
     """Compare a run directory with a member of a sweep; return a failure if it holds a run of another spec.
 
     A budget that was raised by hand does not matter: `spec.toml` never changes. If the digests differ, the
-    keys are compared, because other versions may compute another digest of the same spec. Return None also if
-    the run's files cannot be read: the commands that train or compare it report the damage.
+    keys are compared, because other versions may compute another digest of the same spec. A directory that
+    may not be read counts as another run's. Return None if the run's files are damaged: the commands that
+    train or compare it report the damage.
     """
+    if is_closed(run.path):
+        return _invalid(f"cannot read {run.path}: permission denied; make it readable")
     try:
         if run.read_provenance()["spec"]["digest"] == member.digest:
             return None
@@ -32,7 +36,11 @@ def mismatch(run: RunDirectory, member: Member) -> Failure | None:
         return None
     if not found:
         return None
-    reason = f"{run.path} holds another run: {shortened(found, _MOST_DIFFERENCES)}; move it to another folder"
+    differences = shortened(found, _MOST_DIFFERENCES)
+    return _invalid(f"{run.path} holds another run: {differences}; move it to another folder")
+
+
+def _invalid(reason: str) -> Failure:
     return Failure(kind="invalid", reason=printable(reason), exit_code=UserError.exit_code)
 
 

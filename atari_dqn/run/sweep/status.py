@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import get_args
 
+from atari_dqn.files.permission import is_closed
 from atari_dqn.formatting import printable
 from atari_dqn.run.leases.lease import Lease
 from atari_dqn.run.leases.observer import LeaseObserver
@@ -118,10 +119,13 @@ class SweepStatus:
         )
 
     def _mismatch(self, member: Member) -> Failure | None:
-        """Return why the directory of a member holds another run; it is read again once it is replaced."""
+        """Return why the directory of a member holds another run, or why that is not known.
+
+        It is read again once it is replaced.
+        """
         run = self.folder.run(member.name)
         stamp = file_stamp(run.provenance)
-        if stamp is None:
+        if stamp is None and not is_closed(run.path):
             return None
         known = self._mismatches.get(member.name)
         if known is None or known[0] != stamp:

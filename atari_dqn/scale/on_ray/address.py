@@ -35,9 +35,9 @@ def parse_address(text: str) -> tuple[str, int]:
     return match["host"].strip("[]"), int(match["port"])
 
 
-def check_token(host: str, environment: Mapping[str, str], home: Path) -> None:
+def check_token(host: str, environment: Mapping[str, str]) -> None:
     """Raise a `UserError` for a host other than this machine if no token is set up."""
-    if not is_loopback(host) and not _has_token(environment, home):
+    if not is_loopback(host) and not _has_token(environment):
         raise UserError(f"{host} is reached over the network, and no token is set up; {_HOW}")
 
 
@@ -47,14 +47,14 @@ def check_requires_token(host: str, mode: str) -> None:
         raise UserError(f"the Ray node {host} requires no token; {_HOW}")
 
 
-def _has_token(environment: Mapping[str, str], home: Path) -> bool:
+def _has_token(environment: Mapping[str, str]) -> bool:
     """Return whether Ray requires a token and finds one where it looks for it."""
     if environment.get(MODE, "").lower() != "token":
         return False
     if environment.get(TOKEN):
         return True
-    path = Path(environment.get(TOKEN_PATH) or home / ".ray" / "auth_token").expanduser()
+    path = Path(environment.get(TOKEN_PATH) or "~/.ray/auth_token")
     try:
-        return bool(path.read_text().strip())
-    except (OSError, ValueError):
+        return bool(path.expanduser().read_text().strip())
+    except (OSError, ValueError, RuntimeError):  # the last where the user has no home directory
         return False

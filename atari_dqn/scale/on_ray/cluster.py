@@ -7,7 +7,7 @@ import signal
 import socket
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,8 @@ from atari_dqn.scale.shared_folder import check_answer, remove_probe, write_prob
 _PATIENCE_SECONDS = 120.0
 """A node may have to start a Python process and import torch to answer."""
 _CONNECT_SECONDS, _CONNECT_TRIES = 2.0, 3
+_FOLDER_OF_PACKAGE = Path(__file__).parents[3]
+"""Workers import from the folder in which the cluster was joined before any other."""
 _IMPORT_FAILED = "failed to import on the worker"
 
 
@@ -172,7 +174,8 @@ def joined(host: str, port: int) -> Iterator[Cluster]:
     _silence()
     try:
         try:
-            ray.init(address, log_to_driver=False, configure_logging=False)
+            with chdir(_FOLDER_OF_PACKAGE):
+                ray.init(address, log_to_driver=False, configure_logging=False)
         except (ray.exceptions.RayError, RuntimeError, ConnectionError, ValueError) as error:
             raise UserError(
                 f"--address: cannot join the Ray cluster at {address}: {_first_line(error)}"

@@ -43,6 +43,7 @@ def local_environment() -> dict[str, str]:
         TOKEN_PATH: "",
         "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # nodes then have the address 127.0.0.1, on Linux too
         "RAY_USAGE_STATS_ENABLED": "0",
+        "RAY_worker_niceness": "0",  # Ray's default is 15, with which any other program takes their cores
     }
 
 
