@@ -1,5 +1,6 @@
 """The stack of convolutions in one kernel call, against one convolution after another."""
 
+import math
 from collections.abc import Callable, Sequence
 
 import pytest
@@ -82,12 +83,14 @@ def test_gradients_are_those_of_layers_one_by_one(
     stack = Stack(batch, zeros, dtype, areas=areas)
     exact, wide = stack.one_by_one()
     upstream = stack.upstream()
-    # between layers bf16 rounds the upstream gradient, by a 512th each time
-    allowed = 1e-5 if dtype == torch.float32 else 1 / 100
+    # between layers bf16 rounds the upstream gradient, by a 512th each time; and where an output is near zero
+    # it may switch a ReLU, which changes a few gradients by much more
+    allowed, order = (1e-5, math.inf) if dtype == torch.float32 else (1 / 100, 2)
     for ours, theirs in zip(
         stack.gradients(upstream), torch.autograd.grad(exact, wide, upstream.double()), strict=True
     ):
-        assert (ours - theirs).abs().max() <= allowed * theirs.abs().max()
+        size = torch.linalg.vector_norm(theirs, order)
+        assert torch.linalg.vector_norm(ours - theirs, order) <= allowed * size
 
 
 @EACH_SCREEN
