@@ -30,6 +30,7 @@ BY_MINUTES = Path("pqn_minutes")
 EARLIER_RUNS = ("seed1", "seed2", "seed3")
 """Those with the project's kernels; the others are of another machine and from before there were any."""
 AGENTS = {"pqn": "PQN", "pong_quick": "`pong_quick`"}
+SHOWN_EVALUATIONS = 4
 MILLIONS, MINUTES = (1, 2, 3, 4, 5), (5, 10, 15)
 LINE_STYLES = ("-", "--", ":", "-.")
 COUNTS = {"resumes": "resumes", "busy_notices": "notices of a busy machine"}
@@ -58,6 +59,8 @@ By minutes:
 
 {timed_runs}
 
+- **Seeds of PQN differ**, and so do a run's evaluations from one to the next. The last ones by frames, one in
+  half a million: {evaluations}.
 - **Minutes** are those of the whole run, with its evaluations and checkpoints. The two runs by minutes were
   trained at the same time, each on one of the two cores of a machine. These can differ by up to 1.45 times;
   which was the faster one was not measured. The run of PQN was ended before its budget. The runs by frames
@@ -69,7 +72,7 @@ By minutes:
 - **The runs of `pong_quick` by frames were trained in bf16**, as its spec said then; today `auto` is fp32
   where there are kernels, as in the run by minutes.
 
-**Not shown:** how far seeds differ, for an agent with one; other games; PQN with the 200 million frames of
+**Not shown:** how far more than two seeds of PQN differ; other games; PQN with the 200 million frames of
 its paper; DQN with the settings of its paper, which learns later than `pong_quick`
 ([a million frames](learning.md#what-do-three-algorithms-learn-of-pong-in-a-million-frames)).
 
@@ -175,6 +178,7 @@ def page(runs: list[Run], timed: list[Run]) -> str:
         table=table(runs),
         plot=PLOT,
         minutes=minutes_table(timed),
+        evaluations="; ".join(last_evaluations(run) for run in runs if run.agent == "pqn"),
         timed_runs=descriptions(timed),
         timed_commands=commands_of(timed),
     )
@@ -259,6 +263,12 @@ def description(run: Run) -> str:
     return f"- {run.label}: {'; '.join(facts)}"
 
 
+def last_evaluations(run: Run) -> str:
+    """List the means of the last evaluations of a run."""
+    means = run.evaluations["mean_return"].tail(SHOWN_EVALUATIONS)
+    return f"{run.label.rpartition(', ')[2]} {', '.join(map(number, means))}"
+
+
 def draw(runs: list[Run], timed: list[Run], path: Path) -> None:
     """Draw the mean of the last training games by frames and by minutes: colors are agents, styles seeds."""
     figure, axes = plt.subplots(1, 2, figsize=(11, 4), sharey=True, layout="constrained")
@@ -275,7 +285,8 @@ def draw(runs: list[Run], timed: list[Run], path: Path) -> None:
         place.set_xlabel(label)
         place.grid(alpha=0.3)
     axes[0].set_ylabel(f"return of a game, mean of the last {WINDOW_EPISODES}")
-    axes[0].legend(loc="center right", fontsize="small")
+    handles, names = axes[0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside lower center", ncols=len(names), fontsize="small")
     figure.savefig(path, dpi=110, metadata={"Software": None})
 
 
