@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from atari_dqn.fast.cpu import library, passes, products  # noqa: F401 - they define the operators
+from atari_dqn.fast.cpu import library, products  # noqa: F401 - which defines the operators
 from atari_dqn.fast.cpu.library import UNITS, units
 
 

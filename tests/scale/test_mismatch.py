@@ -138,7 +138,6 @@ def test_a_run_that_may_not_be_read_is_not_trained_and_not_shown_as_new(
 ):
     run = make_run(opened)
     monkeypatch.setattr("os.access", lambda path, mode: Path(path) != run.path)
-    monkeypatch.setattr("atari_dqn.run.sweep.status.file_stamp", lambda path: None)  # as without permission
     status = SweepStatus(opened.folder.path)
     status.refresh()
     outcome = runner(opened).run(member, PLACE)

@@ -54,6 +54,17 @@ def test_an_interrupted_sweep_counts_the_runs_that_go_on_from_a_checkpoint(statu
     assert notes(caught.value)[0].startswith("2 runs left, 1 of them with a checkpoint; ")
 
 
+def test_an_interrupted_sweep_counts_no_checkpoint_of_a_run_that_may_not_be_read(
+    status: SweepStatus, monkeypatch: pytest.MonkeyPatch
+):
+    run = status.folder.run(SECOND)
+    (run.checkpoints / "step_000000004").mkdir(parents=True)
+    monkeypatch.setattr("os.access", lambda path, mode: Path(path) != run.path)
+    with pytest.raises(InterruptedRunError) as caught:
+        conclude(status, SweepResult(finished=(), failed={}, unfinished=(SECOND,)), signal.SIGINT)
+    assert notes(caught.value)[0].startswith("1 run left, 0 of them with a checkpoint; ")
+
+
 def test_an_error_is_raised_also_if_a_signal_came_after_it(status: SweepStatus):
     result = SweepResult(finished=(), failed={}, unfinished=(SECOND,), error=UserError("no space left"))
     with pytest.raises(UserError, match="no space left"):

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from atari_dqn.files.atomic import exists, is_file
+from atari_dqn.files.permission import is_closed
 from atari_dqn.machine.hardware import allocated_bytes
 from atari_dqn.run.checkpoint.names import named_step
 from atari_dqn.run.directory import RunDirectory
@@ -86,8 +87,12 @@ class SweepFolder:
         return is_file(run.summary) and is_file(run.spec)
 
     def newest_checkpoint(self, name: str) -> str:
-        """Return the name of the newest checkpoint of a member, from which it would resume; empty if none."""
-        names = (path.name for path in self.run(name).checkpoints.glob("step_*"))
+        """Return the name of the newest checkpoint of a member, from which it would resume.
+
+        It is empty if there is none, or if the run may not be read.
+        """
+        run = self.run(name)
+        names = () if is_closed(run.path) else (path.name for path in run.checkpoints.glob("step_*"))
         return max(names, key=named_step, default="")
 
     def written_bytes(self, name: str) -> int:

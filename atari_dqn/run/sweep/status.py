@@ -121,11 +121,12 @@ class SweepStatus:
     def _mismatch(self, member: Member) -> Failure | None:
         """Return why the directory of a member holds another run, or why that is not known.
 
-        It is read again once it is replaced.
+        It is read again once it is replaced, or once it may be read.
         """
         run = self.folder.run(member.name)
-        stamp = file_stamp(run.provenance)
-        if stamp is None and not is_closed(run.path):
+        closed = is_closed(run.path)
+        stamp = None if closed else file_stamp(run.provenance)
+        if stamp is None and not closed:
             return None
         known = self._mismatches.get(member.name)
         if known is None or known[0] != stamp:
