@@ -1,5 +1,6 @@
 import inspect
 from dataclasses import dataclass, field
+from importlib.resources import files
 
 import numpy as np
 import pytest
@@ -9,6 +10,9 @@ from atari_dqn.clock import Clock
 from atari_dqn.schedule import LinearSchedule
 from atari_dqn.train.loop import q_learning
 from atari_dqn.types import StepBatch
+
+PACKAGE = f"{files('atari_dqn')}/"
+"""Not its name alone, which the folder of a clone has too."""
 
 
 @dataclass
@@ -144,7 +148,7 @@ def test_network_is_five_calls_below_the_loop_when_acting(monkeypatch: pytest.Mo
         q_values = training.actor.network.q_values
 
         def noted(*arguments, **named):
-            ours = [frame.function for frame in inspect.stack() if "/atari_dqn/" in frame.filename]
+            ours = [frame.function for frame in inspect.stack() if frame.filename.startswith(PACKAGE)]
             depths.append(1 + ours.index("q_learning"))  # q_values itself and the frames between
             return q_values(*arguments, **named)
 
