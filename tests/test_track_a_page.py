@@ -13,7 +13,7 @@ import torch
 sys.path.append(str(Path(__file__).parents[1] / "docs/results"))
 sys.path.append(str(Path(__file__).parents[1] / "docs/results/track_a/doubled_loss"))
 from doubled_loss import doubled_error
-from equal_frames import evaluations_at
+from equal_frames import evaluations_at, verdict_of
 from keep_pqn import number
 from keep_track_a import KEPT, PAGE, RESULTS, draw, keep, kept_runs, kept_updates, updates
 from track_a_page import (
@@ -27,7 +27,6 @@ from track_a_page import (
     score_at,
     tally,
     training_return,
-    verdict_of,
 )
 
 from atari_dqn.compare.reference.studies import Figure, human_random

@@ -1,4 +1,4 @@
-"""Select our evaluations at the frames of nnabla-rl's figures, and format published figures."""
+"""Select our evaluations at the frames of nnabla-rl's figures, and compare scores with published figures."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ EVALUATION_WITHIN_FRAMES = 100_000
 """How far an evaluation may be from the frames of a figure, below `AVERAGED_FROM_FRAMES`."""
 AVERAGED_FROM_FRAMES, AVERAGED_WITHIN_FRAMES = 10_000_000, 2_000_000
 """From where nnabla-rl's figures are means of several evaluations, and how far these may be from a figure."""
+
+STRONG = ("below", "above")
+"""Verdicts in bold."""
 
 
 def evaluations_at(evaluations: pl.DataFrame, millions: int) -> pl.DataFrame:
@@ -43,3 +46,22 @@ def bracketed(figure: Figure | None) -> str:
     if figure is None:
         return "–"
     return f"{number(figure.mean)} [{number(figure.lowest)}, {number(figure.highest)}]"
+
+
+def verdict_of(score: float, figure: Figure) -> str:
+    """Compare a score with the lowest and the highest published seed, as `dqn compare` does.
+
+    Just below and just above are scores that are no further outside than these two are apart.
+    """
+    assert figure.lowest is not None
+    assert figure.highest is not None
+    if figure.lowest <= score <= figure.highest:
+        return "on track"
+    outside = max(figure.lowest - score, score - figure.highest)
+    verdict = "below" if score < figure.lowest else "above"
+    return f"just {verdict}" if outside <= figure.highest - figure.lowest else verdict
+
+
+def with_verdict(score: float, verdict: str) -> str:
+    """Format a score with its verdict."""
+    return f"{number(score)}, {f'**{verdict}**' if verdict in STRONG else verdict}"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
-from equal_frames import bracketed, evaluations_at, has_span
+from equal_frames import bracketed, evaluations_at, has_span, verdict_of, with_verdict
 from keep_pqn import Run, number
 from track_a_text import COMMANDS, TEXT
 
@@ -38,8 +38,6 @@ CUT_NOTE = f"\n{MARK}: the cap cut games, so that there is no verdict."
 OTHER_RESIZE_MARK = "‡"
 """The mark of a score on frames that are resized otherwise than the published ones."""
 PUBLISHED_RESIZE = "area"
-STRONG = ("below", "above")
-"""Verdicts in bold."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,7 +184,7 @@ def cell_of(run: TrackARun, millions: int, figure: Figure | None) -> str:
     verdict = verdict_at(run, millions, figure)
     if verdict is None:
         return number(score.mean)
-    return f"{number(score.mean)}, {verdict if verdict not in STRONG else f'**{verdict}**'}"
+    return with_verdict(score.mean, verdict)
 
 
 def verdict_at(run: TrackARun, millions: int, figure: Figure | None) -> str | None:
@@ -199,20 +197,6 @@ def verdict_at(run: TrackARun, millions: int, figure: Figure | None) -> str | No
     if score is None or figure is None or score.is_cut or run.made["resize"] != PUBLISHED_RESIZE:
         return None
     return verdict_of(score.mean, figure) if has_span(run.evaluations, millions) else None
-
-
-def verdict_of(score: float, figure: Figure) -> str:
-    """Compare a score with the lowest and the highest published seed, as `dqn compare` does.
-
-    Just below and just above are scores that are no further outside than these two are apart.
-    """
-    assert figure.lowest is not None
-    assert figure.highest is not None
-    if figure.lowest <= score <= figure.highest:
-        return "on track"
-    outside = max(figure.lowest - score, score - figure.highest)
-    verdict = "below" if score < figure.lowest else "above"
-    return f"just {verdict}" if outside <= figure.highest - figure.lowest else verdict
 
 
 def progress(runs: list[TrackARun]) -> str:
