@@ -51,3 +51,10 @@ class InterruptedRunError(Exception):
     def __reduce__(self) -> tuple[type, tuple[int], dict[str, object]]:
         """Make a copy from the signal and the notes, as another process does."""
         return type(self), (self.exit_code - 128,), self.__dict__
+
+
+def is_of_memory(error: BaseException) -> bool:
+    """Return whether an error says that Python or torch could not allocate memory."""
+    return isinstance(error, MemoryError) or any(
+        words in str(error) for words in ("can't allocate memory", "out of memory")
+    )

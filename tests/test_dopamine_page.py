@@ -13,6 +13,7 @@ from keep_dopamine import (
     RESULTS,
     DopamineRun,
     iterations,
+    keep,
     kept_runs,
     page,
     score_at,
@@ -43,6 +44,14 @@ def test_iteration_that_is_not_over_is_left_out(tmp_path: Path) -> None:
     (tmp_path / "train_log.csv").write_text("env_frames,episode_return\n500000,1.0\n1500000,3.0")
     (tmp_path / "throughput_log.csv").write_text("env_frames,elapsed_seconds\n1990000,9.0")
     assert iterations(tmp_path).rows() == [(1_000_000, 1, 1.0)]
+
+
+def test_run_without_an_iteration_is_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "train_log.csv").write_text("env_frames,episode_return\n500000,1.0")
+    (tmp_path / "throughput_log.csv").write_text("env_frames,elapsed_seconds\n600000,9.0")
+    with pytest.raises(SystemExit, match="no run has completed a million frames"):
+        keep([tmp_path], tmp_path / "kept")
+    assert capsys.readouterr().out == f"{tmp_path}: no million frames yet; left out\n"
 
 
 def test_score_below_ten_million_frames_is_that_of_one_iteration() -> None:

@@ -94,9 +94,9 @@ def test_difference_over_games_is_that_of_the_means_over_games():
     assert found.interval.high - found.value == pytest.approx(12.7062 * 0.5, rel=1e-5)
 
 
-def test_difference_of_runs_without_spread_is_certain():
+def test_difference_of_runs_without_spread_has_no_interval():
     found = difference(column([2.0, 2.0]), column([1.0, 1.0]))
-    assert found == statistics.Estimate(1.0, statistics.Interval(1.0, 1.0))
+    assert found == statistics.Estimate(1.0, None)
 
 
 def test_equal_scores_differ_by_nothing_whatever_the_numbers_of_runs():

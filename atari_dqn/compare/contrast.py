@@ -23,6 +23,7 @@ Measured = tuple[int, str, int, str]
 IDENTICAL = "identical in every evaluation"
 SHOWN = "a difference is shown"
 NOT_SHOWN = "no difference is shown"
+NO_INTERVAL = "no interval, as the seeds of each are equal"
 NOT_COMPARED = "not compared"
 
 
@@ -35,7 +36,8 @@ class Contrast:
     """Whether the other group is the first of its game."""
     finding: str
     increment: Estimate | None = None
-    """The mean minus that of the other group, with its interval, if the finding is `SHOWN` or `NOT_SHOWN`."""
+    """The mean minus that of the other group, with its interval, if the finding is `SHOWN` or `NOT_SHOWN`;
+    without it if it is `NO_INTERVAL`."""
     differences: tuple[str, ...] = ()
     """What differs, if the finding is `NOT_COMPARED`: `obstacles`."""
 
@@ -46,9 +48,11 @@ class Contrast:
 
     @property
     def _increment(self) -> str:
-        """The difference of the means with its interval as text; empty without one."""
-        if self.increment is None or self.increment.interval is None:
+        """The difference of the means with its interval, if it has one, as text; empty without one."""
+        if self.increment is None:
             return ""
+        if self.increment.interval is None:
+            return score(self.increment.value)
         low, high = self.increment.interval.low, self.increment.interval.high
         return f"{score(self.increment.value)} [{score(low)}, {score(high)}]"
 
@@ -79,9 +83,11 @@ def contrast(group: Group, last: GroupScore, earlier: Sequence[ScoredGroup]) -> 
     differences = obstacles((group, last), (first, first_last))
     if differences:
         return Contrast(to=first.method, is_first=True, finding=NOT_COMPARED, differences=differences)
+    if min(last.n, first_last.n) == 1:
+        return None
     increment = difference(column(last.values), column(first_last.values))
     if increment.interval is None:
-        return None
+        return Contrast(to=first.method, is_first=True, finding=NO_INTERVAL, increment=increment)
     is_shown = not increment.interval.low <= 0 <= increment.interval.high
     finding = SHOWN if is_shown else NOT_SHOWN
     return Contrast(to=first.method, is_first=True, finding=finding, increment=increment)

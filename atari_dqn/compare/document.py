@@ -133,6 +133,7 @@ def _reference(each: ComparedReference) -> dict[str, Any]:
         **figures,
         "measure": each.measure,
         "score": each.score,
+        "score_window_frames": each.window,
         "verdict": each.verdict or None,
     }
 

@@ -16,10 +16,10 @@ from atari_dqn.spec.digest import cannot_change_results
 from atari_dqn.spec.keys import Scalar
 
 Identity = frozenset[tuple[str, Scalar]]
-"""The keys and values that identify a method: all that can change more than rounding, but seed and game."""
+"""The keys and values that identify a method: all but seed, game, and those that change rounding at most."""
 
-_THREADS = "learner.threads"
-"""A key that only changes rounding: seeds that differ in it are one group."""
+_ROUNDING = ("learner.threads", "learner.compile")
+"""Keys that only change rounding: seeds that differ in them are one group."""
 _FEW_KEYS = 3
 """Up to this many distinguishing keys are shown with their values in every label."""
 _SECTIONS = (
@@ -89,7 +89,7 @@ def _identity(run: Run, *, auto: bool) -> Identity:
     return frozenset(
         (key, AUTO if auto and key in run.auto_keys else value)
         for key, value in run.values.items()
-        if key not in ("seed", "game", _THREADS) and not cannot_change_results(key)
+        if key not in ("seed", "game", *_ROUNDING) and not cannot_change_results(key)
     )
 
 
@@ -143,7 +143,7 @@ def _order(run: Run) -> tuple[int, bool, int, int]:
 
 def _machine_notes(runs: Sequence[Run]) -> Iterator[str]:
     """Yield a note for each key in which seeds differ because of their machines, with each value's seeds."""
-    for key in sorted({_THREADS, *(key for run in runs for key in run.auto_keys)}):
+    for key in sorted({*_ROUNDING, *(key for run in runs for key in run.auto_keys)}):
         seeds: dict[Scalar, list[str]] = defaultdict(list)
         for run in runs:
             seeds[run.values[key]].append(str(run.seed))
@@ -153,7 +153,7 @@ def _machine_notes(runs: Sequence[Run]) -> Iterator[str]:
                 for value, those in seeds.items()
             )
             was_auto = f"was {AUTO}, and the machines chose different values"
-            yield f"{key} {'differs, and so does rounding' if key == _THREADS else was_auto}: {by_value}"
+            yield f"{key} {'differs, and so does rounding' if key in _ROUNDING else was_auto}: {by_value}"
 
 
 def _version_notes(versions: Sequence[Mapping[str, str]]) -> Iterator[str]:

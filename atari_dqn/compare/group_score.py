@@ -66,7 +66,8 @@ class GroupScore:
     @property
     def comparable(self) -> bool:
         """Whether the score may be aggregated, and compared with other groups and with published scores."""
-        return all(evaluation.comparable for evaluation in self.evaluations.values())
+        found = [evaluation.comparable for evaluation in self.evaluations.values()]
+        return bool(found) and all(found)
 
 
 def group_score(selected: Mapping[int, Selection]) -> GroupScore:

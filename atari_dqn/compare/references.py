@@ -10,8 +10,9 @@ from atari_dqn.compare.averages import mean_in_window
 from atari_dqn.compare.group import Group
 from atari_dqn.compare.group_score import GroupScore
 from atari_dqn.compare.load import Run
-from atari_dqn.compare.reference.match import Reference, Subject, references, span_text
+from atari_dqn.compare.reference.match import Reference, Subject, frames_text, references, span_text
 from atari_dqn.compare.reference.studies import Measure
+from atari_dqn.formatting import score as formatted
 from atari_dqn.spec.protocol import Protocol
 
 _SHOWN_OTHERS = 2
@@ -30,6 +31,14 @@ class ComparedReference:
     """Number of these seeds."""
     verdict: str
     """As `Reference.verdict` returns it."""
+    window: tuple[int, int] | None
+    """The frames over which `score` is averaged, as the published one is; None for that of `env_frames`."""
+
+    @property
+    def score_text(self) -> str:
+        """The score of the group, with the frames over which it is averaged."""
+        over = "" if self.window is None else f" over {frames_text(self.window)}"
+        return f"{formatted(self.score)}{over}"
 
 
 def compared_references(group: Group, last: GroupScore, best: GroupScore) -> tuple[ComparedReference, ...]:
@@ -84,6 +93,7 @@ def _compared(
     group: Group, own: GroupScore, reference: Reference, measure: Measure, score: float
 ) -> ComparedReference:
     """Compare a figure with a score, or with that of the frames over which the figure is averaged."""
+    window = None
     if reference.window is not None:
         runs = [run for run in group.runs if run.seed in own.evaluations]
         cap_reached = bool(own.frame_caps)
@@ -93,9 +103,14 @@ def _compared(
         elif math.isnan(found):
             reference = _beyond_the_runs(reference, runs, measure, cap_reached=cap_reached)
         else:
-            score = found
+            score, window = found, reference.window
     return ComparedReference(
-        reference=reference, measure=measure, score=score, n=own.n, verdict=reference.verdict(score)
+        reference=reference,
+        measure=measure,
+        score=score,
+        n=own.n,
+        verdict=reference.verdict(score),
+        window=window,
     )
 
 

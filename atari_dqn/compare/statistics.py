@@ -38,7 +38,7 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A statistic with its interval, which is None for a single run."""
+    """A statistic with its interval; None for a single run, and where no run differs from another."""
 
     value: float
     interval: Interval | None
@@ -125,7 +125,8 @@ def difference(left: Scores, right: Scores) -> Estimate:
     """Estimate the mean of `left` minus the mean of `right`, with Welch's interval (1947).
 
     f64[N, M], f64[K, M]; the columns are the same games, over which the difference is averaged. The interval
-    has the degrees of freedom of Welch and Satterthwaite; None for a single run on a side.
+    has the degrees of freedom of Welch and Satterthwaite. It is None for a single run on a side, and for
+    different means if on each side all runs are equal: nothing is known of their spread then.
     """
     left, right = left - left[0], right - left[0]  # equal scores are 0 then, whose mean is not rounded
     value = float(mean(left) - mean(right))
@@ -137,7 +138,7 @@ def difference(left: Scores, right: Scores) -> Estimate:
     freedom = np.repeat([len(left) - 1, len(right) - 1], games)
     total = float(variances.sum())
     if total == 0:
-        return Estimate(value, Interval(value, value))
+        return Estimate(value, Interval(0.0, 0.0) if value == 0 else None)
     half = student_quantile(total**2 / float((variances**2 / freedom).sum())) * math.sqrt(total)
     return Estimate(value, Interval(value - half, value + half))
 

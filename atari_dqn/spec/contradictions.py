@@ -7,14 +7,14 @@ from collections.abc import Iterator
 
 from atari_dqn.clock import frames_to_steps, steps_to_frames
 from atari_dqn.spec.actor_rules import ACTOR_RULES
-from atari_dqn.spec.check import show
-from atari_dqn.spec.constraints import AUTO
 from atari_dqn.spec.data_efficient_rules import DATA_EFFICIENT_RULES
 from atari_dqn.spec.exploration_rules import EXPLORATION_RULES
 from atari_dqn.spec.games import game_problem
 from atari_dqn.spec.keys import Values
+from atari_dqn.spec.network_rules import NETWORK_RULES
 from atari_dqn.spec.rollout_rules import ROLLOUT_RULES
 from atari_dqn.spec.rule import SPARE_ROWS, Rule
+from atari_dqn.spec.sequence_rules import SEQUENCE_RULES
 from atari_dqn.spec.size_rules import SIZE_RULES
 
 _ROUNDING = 1e-9
@@ -39,21 +39,12 @@ def window_rows(stack_frames: int, n_step: int) -> int:
     return stack_frames + n_step + SPARE_ROWS
 
 
-def _holds_a_window(capacity_steps: int, envs: int, stack_frames: int, n_step: int) -> bool:
-    return capacity_steps // envs >= window_rows(stack_frames, n_step)
+def _holds_a_window(capacity_steps: int, envs: int, stack_frames: int, n_step: int, replay: str) -> bool:
+    return replay == "rollouts" or capacity_steps // envs >= window_rows(stack_frames, n_step)
 
 
-def _holds_a_transition(prefill_steps: int, envs: int, n_step: int) -> bool:
-    return prefill_steps // envs >= n_step + SPARE_ROWS
-
-
-def sequence_rows(sequence_steps: int) -> int:
-    """Compute the fewest time steps of an environment that always have a whole sequence."""
-    return sequence_steps + SPARE_ROWS
-
-
-def _has_hidden_layer(hidden_units: int, memory: str, dueling: bool) -> bool:
-    return hidden_units > 0 or (memory != "none" and not dueling)
+def _holds_a_transition(prefill_steps: int, envs: int, n_step: int, replay: str) -> bool:
+    return replay == "rollouts" or prefill_steps // envs >= n_step + SPARE_ROWS
 
 
 def _support_fits_rewards(v_max: float, v_min: float, max_abs_reward: float, discount: float) -> bool:
@@ -112,12 +103,12 @@ RULES = (
         applies_to_existing_runs=False,
     ),
     Rule(
-        ("replay.prefill_steps", "env.num_envs", "toggles.n_step"),
+        ("replay.prefill_steps", "env.num_envs", "toggles.n_step", "replay.kind"),
         _holds_a_transition,
         "the prefill must hold a complete n-step transition of each environment: raise the first",
     ),
     Rule(
-        ("replay.capacity_steps", "env.num_envs", "env.stack_frames", "toggles.n_step"),
+        ("replay.capacity_steps", "env.num_envs", "env.stack_frames", "toggles.n_step", "replay.kind"),
         _holds_a_window,
         "each environment's share of the replay must hold a frame stack and n steps: raise the first",
     ),
@@ -198,76 +189,8 @@ RULES = (
         )
         for toggle in ("double", "dueling", "noisy")
     ),
-    Rule(
-        ("network.memory", "replay.kind"),
-        lambda memory, kind: memory == "none" or kind == "sequences",
-        'a recurrent layer learns from sequences: set the second to "sequences"',
-    ),
-    Rule(
-        ("network.kind", "network.memory"),
-        lambda kind, memory: kind != "nature_layer_norm" or memory == "none",
-        'its hidden layer is normalised, and a recurrent layer takes its place: choose "nature"',
-    ),
-    Rule(
-        ("network.spectral_norm", "learner.target_rate"),
-        lambda is_normalized, rate: not is_normalized or rate == 1.0,
-        "singular vectors are copied to the target network, not averaged: set the second to 1",
-    ),
-    Rule(
-        ("network.layer_norm", "network.memory"),
-        lambda is_normalized, memory: not is_normalized or memory == "none",
-        "the hidden layer is normalised, and a recurrent layer takes its place: set the first to false",
-    ),
-    Rule(
-        ("network.hidden_units", "network.memory", "toggles.dueling"),
-        _has_hidden_layer,
-        "only a network with memory and without dueling streams may have no hidden layer: raise the first",
-    ),
-    Rule(
-        ("replay.burn_in_steps", "replay.sequence_period_steps"),
-        lambda burn_in, period: burn_in <= period,
-        "all sequences but an episode's first need a whole burn-in: lower the first or raise the second",
-    ),
-    Rule(
-        ("replay.sequence_period_steps", "replay.sequence_steps"),
-        lambda period, steps: period <= steps,
-        "the sequences of an episode must hold all of its steps: lower the first or raise the second",
-    ),
-    Rule(
-        ("toggles.n_step", "replay.sequence_steps"),
-        lambda n_step, steps: n_step <= steps,
-        "n-step returns must fit in a sequence: lower the first or raise the second",
-    ),
-    Rule(
-        ("replay.prefill_steps", "env.num_envs", "replay.sequence_steps"),
-        lambda steps, envs, sequence_steps: steps // envs >= sequence_rows(sequence_steps),
-        "the prefill must hold a sequence of each environment: raise the first",
-    ),
-    Rule(
-        ("replay.capacity_steps", "env.num_envs", "replay.sequence_steps"),
-        lambda steps, envs, sequence_steps: steps // envs >= sequence_rows(sequence_steps),
-        "each environment's share of the replay must hold a sequence: raise the first",
-    ),
-    Rule(
-        ("learner.loss", "replay.kind"),
-        lambda loss, kind: kind != "sequences" or loss in ("huber", "mse"),
-        'the loss of sequences is defined for "huber" and "mse": choose one of them',
-    ),
-    *(
-        Rule(
-            (key, "replay.kind"),
-            lambda value, kind, plain=plain: kind != "sequences" or value in (plain, AUTO),
-            f"it is not defined for sequences: set the first to {show(plain)}",
-        )
-        for key, plain in (
-            ("toggles.distribution", "none"),
-            ("toggles.noisy", False),
-            ("toggles.random_shifts", False),
-            ("toggles.munchausen", False),
-            ("learner.compile", False),
-            ("system.cuda_graphs", False),
-        )
-    ),
+    *NETWORK_RULES,
+    *SEQUENCE_RULES,
     *DATA_EFFICIENT_RULES,
     *ROLLOUT_RULES,
     *ACTOR_RULES,

@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
+from atari_dqn.clock import frames_to_steps
 from atari_dqn.spec.rule import SPARE_ROWS, Rule
 
 
 def _acts_with_another(acting: str, period_updates: int, rate: float) -> bool:
     """Return whether the network that acts is the online one, or one that differs from it."""
     return acting == "online" or period_updates > 1 or rate < 1.0
+
+
+def _resets_before_budget(
+    reset_period_updates: int,
+    updates_per_period: int,
+    update_period_steps: int,
+    prefill_steps: int,
+    frame_skip: int,
+    total_frames: int,
+) -> bool:
+    """Return whether a run has updates after its first reset, unless another rule refuses its prefill."""
+    learning_steps = frames_to_steps(total_frames, frame_skip=frame_skip) - prefill_steps
+    return (
+        learning_steps <= 0
+        or reset_period_updates < learning_steps // update_period_steps * updates_per_period
+    )
 
 
 def _holds(steps: int, envs: int, window_steps: int) -> bool:
@@ -28,6 +45,20 @@ DATA_EFFICIENT_RULES = (
         ("learner.reset_period_updates", "learner.reset_last_updates"),
         lambda period, last: period <= last,
         "there would be no reset: lower the first, raise the second, or turn toggles.resets off",
+    ),
+    Rule(
+        (
+            "learner.reset_period_updates",
+            "learner.updates_per_period",
+            "learner.update_period_steps",
+            "replay.prefill_steps",
+            "env.frame_skip",
+            "training.total_frames",
+        ),
+        _resets_before_budget,
+        "the run would end before its first reset: lower the first, raise training.total_frames, or turn "
+        "toggles.resets off",
+        applies_to_existing_runs=False,
     ),
     Rule(
         ("learner.reset_keep", "learner.reset_perturb"),

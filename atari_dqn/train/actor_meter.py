@@ -43,7 +43,8 @@ class ActorMeter:
         self._lags.update(lag.tolist())
         now = self._now()
         versions = fragment.version[played].tolist()
-        self._lag_seconds += sum(now - self._published_at.get(version, now) for version in versions)
+        earliest = next(iter(self._published_at.values()), now)  # of weights of before a resume, or long ago
+        self._lag_seconds += sum(now - self._published_at.get(version, earliest) for version in versions)
         self._steps[fragment.actor] += int(np.count_nonzero(~fragment.first))
         self._lag_sums[fragment.actor] += lag.sum()
         self._rows[fragment.actor] += len(lag)

@@ -150,8 +150,11 @@ class ActorTraining(Learning):
     def _publish(self) -> None:
         with self.stopwatch.part("transfer"):
             self._published = {"version": self.learner.updates, "weights": self.weights.read()}
-            self.envs.publish(self._published["version"], self._published["weights"])
-            self.meter.published(self.learner.updates)
+            self._send_published()
+
+    def _send_published(self) -> None:
+        self.envs.publish(self._published["version"], self._published["weights"])
+        self.meter.published(self._published["version"])
 
     def _envs_of(self, actor: int) -> range:
         return envs_of_actor(actor, num_envs=self.envs.num_envs, num_actors=self.envs.num_actors)
@@ -180,7 +183,7 @@ class ActorTraining(Learning):
         self._greediest_actions[:] = actors["greediest_actions"]
         published = actors["published"]
         self._published = {"version": published["version"], "weights": np.asarray(published["weights"])}
-        self.envs.publish(self._published["version"], self._published["weights"])
+        self._send_published()
         self._load_actors_state(actors)
 
     @abstractmethod

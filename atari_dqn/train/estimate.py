@@ -1,8 +1,8 @@
 """Estimate the training speed of a spec on this machine within a bounded time.
 
 A separate process measures and is killed after a timeout, because a single update of a large minibatch can
-take too long. `python -m atari_dqn.train.estimate DEVICE SECONDS` is that process; it reads the values of a
-spec as JSON from standard input.
+take too long. `python -m atari_dqn.train.estimate DEVICE SECONDS PARENT_PID` is that process; it reads the
+values of a spec as JSON from standard input.
 """
 
 from __future__ import annotations

@@ -13,9 +13,10 @@ import torch
 
 from atari_dqn.assembly.data_efficient_parts import longest_window
 from atari_dqn.spec.constraints import given
-from atari_dqn.spec.contradictions import sequence_rows, window_rows
+from atari_dqn.spec.contradictions import window_rows
 from atari_dqn.spec.schema import Spec
 from atari_dqn.spec.schema_actors import Actors
+from atari_dqn.spec.sequence_rules import sequence_rows
 from atari_dqn.train.build import assemble
 from atari_dqn.train.learning import Learning
 

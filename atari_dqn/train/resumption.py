@@ -13,7 +13,7 @@ import torch
 
 from atari_dqn.actors.inline import InlineActors
 from atari_dqn.envs.worker_handle import WorkerFailedError
-from atari_dqn.errors import DamagedError, InfrastructureError, UserError
+from atari_dqn.errors import DamagedError, InfrastructureError, UserError, is_of_memory
 from atari_dqn.run.added_parts import explained_by_packages
 from atari_dqn.run.archive.archive import refuse_imported
 from atari_dqn.run.checkpoint.manifest import verify
@@ -40,7 +40,7 @@ from atari_dqn.train.resume_point import (
 )
 from atari_dqn.types import StateDict
 
-_SET_ASIDE = "--set-aside-damaged-logs"
+_LATEST, _SET_ASIDE = "latest", "--set-aside-damaged-logs"
 
 
 def resume_point(
@@ -63,7 +63,7 @@ def resume_point(
 def _find_point(run: RunDirectory, checkpoint: str | None, set_aside_logs: bool) -> ResumePoint:
     store = CheckpointStore(run.checkpoints)
     with suggesting_intact_checkpoint(run):
-        if checkpoint is not None:
+        if checkpoint not in (None, _LATEST):
             return point_at(run, named_checkpoint(store, checkpoint), set_aside_logs=set_aside_logs)
         found = reconcile(store.folder)
         if found.lost is not None:
@@ -72,6 +72,8 @@ def _find_point(run: RunDirectory, checkpoint: str | None, set_aside_logs: bool)
             # the link may be one checkpoint behind after a crash
             return point_at(run, store.folder / found.entries[-1].path, set_aside_logs=set_aside_logs)
         refuse_empty_store(run)
+        if checkpoint is not None:
+            raise UserError(f"{run.path}: no checkpoint is saved yet; resume it without --checkpoint")
         return beginning_of(run)
 
 
@@ -133,7 +135,7 @@ def _is_of_the_machine(error: Exception) -> bool:
     """Return whether an error is one of memory or of a process that ended, not of a checkpoint."""
     if isinstance(error, InfrastructureError):
         return not isinstance(error, WorkerFailedError)
-    return isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in str(error)
+    return is_of_memory(error)
 
 
 def refuse_to_discard(store: CheckpointStore, point: ResumePoint) -> None:
@@ -198,7 +200,7 @@ def _loadable(run: RunDirectory, checkpoint: Path, *, set_aside_logs: bool) -> R
         spec = _cheap_to_assemble(recorded_spec(run).spec)
         with closing(assemble(spec, torch.device("cpu"), InlineActors)) as training:
             _load(training, checkpoint, point)
-    except (UserError, RuntimeError):  # damage, or memory that is not there
+    except (UserError, RuntimeError, MemoryError):  # damage, or memory that is not there
         return None
     return point
 

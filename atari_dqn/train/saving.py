@@ -62,7 +62,8 @@ class Saving:
         self._cadence = Cadence(period_frames=spec.period_frames, period_seconds=spec.period_seconds)
         self._saved_at: tuple[int, int] | None = None
         """Steps and updates of the state in the newest checkpoint; None before the first."""
-        self._begun_at = (0, 0)
+        self._begun_at: tuple[int, int] | None = None
+        """The same of the checkpoint that was begun last."""
         self.inspected: list[int] = []
         """Steps of the checkpoints that a failure gate marked for inspection."""
 
@@ -93,7 +94,7 @@ class Saving:
             self.inspected.append(self._clock.steps)
         self.wait()
         self._cadence.mark(self._clock.env_frames)
-        self._begun_at = self._clock.steps, self._clock.updates
+        now = self._clock.steps, self._clock.updates
         is_saved = self._checkpoints.begin(
             step=self._clock.steps,
             training=self._training(),
@@ -101,10 +102,11 @@ class Saving:
             eval_score=score.mean_return if score else None,
             protocol=protocol if score else None,
             tag="inspect" if inspect else None,
-            replaces=self._saved_at != self._begun_at,  # free-running actors: updates without a new step
+            replaces=self._saved_at != now,  # free-running actors: updates without a new step
         )
+        self._begun_at = now if is_saved else self._saved_at
         if not is_saved and self._saved_at is not None:
-            lost = self._begun_at[1] - self._saved_at[1]
+            lost = now[1] - self._saved_at[1]
             self._notify(
                 "updates lost",
                 f"the checkpoint of step {self._clock.steps:,} keeps its state, which has a score or a mark; "

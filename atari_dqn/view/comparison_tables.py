@@ -102,7 +102,9 @@ def _reference(each: ComparedReference) -> RenderableType:
     text = Text(verdict, VERDICT_STYLES.get(verdict, "yellow"))
     text.append(f" {published_score(reference)} of {_by(each)}", "default")
     if each.measure == "training":
-        text.append(f"; training games here: {score(each.score)}")
+        text.append(f"; training games here: {each.score_text}")
+    elif each.window is not None:
+        text.append(f"; here: {each.score_text}")
     if reference.differences:
         text.append(f"; differs in: {', '.join(reference.differences)}", style="yellow")
     return _indented(text)

@@ -122,8 +122,13 @@ def main() -> None:
 
 
 def keep(runs: list[Path], folder: Path) -> None:
-    """Add the runs to the tables of a folder."""
-    named_runs = by_name(runs)
+    """Add the runs that have completed an iteration to the tables of a folder."""
+    begun = [run for run in runs if len(iterations(run))]
+    for run in set(runs) - set(begun):
+        print(f"{run}: no million frames yet; left out")
+    if not begun:
+        raise SystemExit("no run has completed a million frames")
+    named_runs = by_name(begun)
     gather_evaluations(folder, named_runs)
     add(
         folder / "iterations.csv",
@@ -216,9 +221,9 @@ def tally(runs: list[DopamineRun]) -> str:
 
 def description(run: DopamineRun) -> str:
     """Say how a run was made."""
-    made, reached = run.made, run.iterations["env_frames"].max()
+    made, millions = run.made, len(run.iterations)
     return (
-        f"- {run.game}, {run.label}: {reached / 1e6:g}M frames; {made['minutes']:.0f} minutes in all; "
+        f"- {run.game}, {run.label}: {millions}M frames; {made['minutes']:.0f} minutes in all; "
         f"{made['cpu_model']} ({made['cpu_flags'].split()[-1]}), threads: {made['torch_threads']}, "
         f"torch {made['torch']}; begun at commit {made['commit']}, {made['started'][:10]}; "
         f"resumes: {made['resumes']}, notices that one may not be exact: {made['inexact_notices']}"

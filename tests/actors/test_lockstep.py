@@ -8,6 +8,7 @@ from tiny import CPU
 
 from atari_dqn.actors.inline import InlineActors
 from atari_dqn.spec.schema import Spec
+from atari_dqn.train.actor_meter import ActorMeter
 from atari_dqn.train.build import assemble, local_actors
 
 AGENTS_AND_ACTORS = [("dqn", 1), ("apex", 1), ("r2d2", 1), ("dqn", 2), ("apex", 2), ("r2d2", 2), ("r2d2", 4)]
@@ -84,3 +85,17 @@ def test_weights_that_are_too_old_are_fetched_before_the_period_ends() -> None:
         for iteration in training.iterations():
             newest = training.learner.updates - iteration.updates
             assert newest - iteration.fragment.version[-1] <= 12
+
+
+def test_time_since_the_weights_were_published_goes_on_after_a_resume() -> None:
+    spec, now = lockstep(2), [0.0]
+    with begun(spec) as training:
+        play(training, 8)
+        state = training.state_dict()
+    with closing(assemble(spec, CPU, InlineActors)) as restored:
+        restored.meter = ActorMeter(2, frame_skip=4, now=lambda: now[0])
+        restored.load_state_dict(state)
+        now[0] = 30.0
+        play(restored, 1)
+        _, data = restored.meter.report(restored.envs.records, seconds=1.0)
+    assert data["mean_lag_seconds"] == 30.0

@@ -14,7 +14,7 @@ import torch
 from full_disk import largest_file
 from states import training_state
 
-from atari_dqn.errors import DamagedError, DiskFullError, UserError
+from atari_dqn.errors import DamagedError, DiskFullError, InfrastructureError, UserError
 from atari_dqn.files.atomic import sha256_of_file
 from atari_dqn.run.checkpoint import stages
 from atari_dqn.run.checkpoint.manifest import sealed, verify
@@ -563,3 +563,43 @@ def test_what_a_dead_process_left_is_tidied_and_nothing_else(store: CheckpointSt
     store.tidy()
     of_the_user = {"step_000000001_before_a_change", "step_000000001.tar"}
     assert set(names(store.folder)) == {"step_000000001", "catalog.json", "latest", *of_the_user}
+
+
+@pytest.mark.parametrize(
+    ("error", "reported"),
+    [
+        (MemoryError(), MemoryError),
+        (RuntimeError("can't allocate memory"), RuntimeError),
+        (OSError(errno.EIO, "Input/output error"), UserError),
+    ],
+    ids=str,
+)
+def test_weights_that_the_machine_does_not_read_are_not_called_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, reported: type[Exception]
+) -> None:
+    torch.save({}, tmp_path / "agent.pt")
+
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(torch, "load", fail)
+    with pytest.raises(reported) as caught:
+        read_agent(tmp_path)
+    assert not isinstance(caught.value, DamagedError)
+
+
+def test_rows_are_free_again_if_no_thread_can_be_started(
+    store: CheckpointStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    state: dict[str, Any] = {
+        "step": 1, "training": training_state(1), "bookkeeping": {}, "eval_score": None,
+    }  # fmt: skip
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", fail)
+        with pytest.raises(InfrastructureError, match=r"can't start new thread.*ulimit -u"):
+            store.save(**state)
+    assert store.finish() is None
+    store.save(**state)

@@ -244,7 +244,9 @@ def test_runs_that_differ_in_any_key_that_can_change_results_are_two_groups(tmp_
         key: replace(run, values={**run.values, key: other_value(run.values[key])}) for key in run.values
     }
     merged = {key for key, other in others.items() if len(group_runs([run, other])) == 1}
-    assert merged == {key for key in others if cannot_change_results(key)} | {"seed", "learner.threads"}
+    assert merged == {key for key in others if cannot_change_results(key)} | {
+        "seed", "learner.threads", "learner.compile",
+    }  # fmt: skip
 
 
 def test_keys_that_cannot_change_results_are_no_other_group(seeds: list[Path], tmp_path: Path):

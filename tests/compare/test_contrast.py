@@ -32,9 +32,19 @@ def findings(comparison: Comparison) -> list[str | None]:
         ([1.0, 2.0, 3.0], [2.0, 1.0, 3.0], "no difference is shown"),
         ([1.0, 1.0], [1.0, 1.0, 1.0], "no difference is shown"),
         ([1.0, 2.0, 3.0], [11.0, 12.0, 13.0], "a difference is shown"),
+        ([1.0, 1.0], [2.0, 2.0], "no interval, as the seeds of each are equal"),
         ([1.0], [2.0], None),
     ],
-    ids=["same", "same, one seed", "overlapping", "seeds swapped", "touching", "apart", "no interval"],
+    ids=[
+        "same",
+        "same, one seed",
+        "overlapping",
+        "seeds swapped",
+        "touching",
+        "apart",
+        "no spread",
+        "one seed",
+    ],
 )
 def test_a_group_is_contrasted_with_the_first(
     tmp_path: Path, plain: list[float], double: list[float], finding: str | None
@@ -63,6 +73,13 @@ def test_a_finding_is_said_in_a_sentence(tmp_path: Path):
     found = compared(tmp_path, [1.0, 2.0, 3.0], [11.0, 12.0, 14.0]).results[1].contrast
     # 10.33 ± 3.08 · √(1/3 + 7/9), with 3.4 degrees of freedom
     assert str(found) == "mean minus that of the first group: 10.3 [7.2, 13.5]: a difference is shown"
+
+
+def test_a_difference_of_seeds_without_spread_has_no_interval(tmp_path: Path):
+    found = compared(tmp_path, [1.0, 1.0], [2.0, 2.0]).results[1].contrast
+    assert str(found) == (
+        "mean minus that of the first group: 1.0: no interval, as the seeds of each are equal"
+    )
 
 
 @pytest.mark.parametrize("cut", [0, 1], ids=["the first", "the other"])

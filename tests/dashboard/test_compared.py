@@ -32,7 +32,10 @@ def test_published_score_of_training_games_is_next_to_that_of_training_games_her
     comparison, _ = compared(Library(tmp_path).readable())
     assert comparison is not None
     published = _row(comparison.results[0])[-1]
-    assert "by Dopamine, JAX agents; training games, here -20.0 (other protocol" in published
+    assert (
+        "by Dopamine, JAX agents; training games, here -20.0 over 3M to 4M frames (other protocol"
+        in published
+    )
 
 
 def test_best_of_a_group_is_the_mean_over_seeds_of_their_best_with_its_own_interval(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """The status of a sweep from its files: states, progress, scores, alerts, totals; quick with many runs."""
 
 import json
+import shutil
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -111,6 +112,22 @@ def test_a_gate_that_has_warned_and_does_not_any_more_is_no_alert(status: SweepS
         file.write(json.dumps(gate) + "\n")
     status.refresh({run.path.name})
     assert named(status)[2].alerts == ()
+
+
+def test_a_gate_of_before_a_resume_is_no_alert(status: SweepStatus):
+    run = status.folder.run(status.record.members[1].name)
+    with run.events.open("a") as file:
+        file.write(json.dumps({"kind": "resumed", "data": {}}) + "\n")
+    status.refresh({run.path.name})
+    assert named(status)[2].alerts == ()
+
+
+def test_a_finished_run_whose_folder_is_removed_waits_again(status: SweepStatus):
+    name = status.record.members[0].name
+    shutil.rmtree(status.folder.path / name)
+    status.refresh()
+    assert named(status)[1].state == "waiting"
+    assert named(status)[1].env_frames == 0
 
 
 def test_a_finished_run_that_is_extended_is_not_finished_any_more(status: SweepStatus):

@@ -25,8 +25,12 @@ REFUSED = {
         "replay.prefill_steps env.frame_skip training.total_frames": "training.total_frames=200_000",
         "learner.update_period_steps replay.prefill_steps env.num_envs env.frame_skip training.total_frames "
         "replay.kind": "learner.update_period_steps=12_450_000",
-        "replay.prefill_steps env.num_envs toggles.n_step": "replay.prefill_steps=32 toggles.n_step=31",
-        "replay.capacity_steps env.num_envs env.stack_frames toggles.n_step": f"{SMALL} toggles.n_step=27",
+        "replay.prefill_steps env.num_envs toggles.n_step replay.kind": (
+            "replay.prefill_steps=32 toggles.n_step=31"
+        ),
+        "replay.capacity_steps env.num_envs env.stack_frames toggles.n_step replay.kind": (
+            f"{SMALL} toggles.n_step=27"
+        ),
         "exploration.epsilon_start exploration.epsilon_end": "exploration.epsilon_start=0.05",
         "toggles.noisy exploration.epsilon_off_frames": "exploration.epsilon_off_frames=1",
         "exploration.epsilon_off_frames exploration.epsilon_start exploration.epsilon_end": (
@@ -74,11 +78,20 @@ REFUSED = {
             "network.kind=impala network.layer_norm=true network.memory=lstm"
         ),
         "network.hidden_units network.memory toggles.dueling": "network.hidden_units=0",
+        "network.hidden_units network.kind": "network.kind=nature_layer_norm network.hidden_units=1",
+        "network.hidden_units network.layer_norm": (
+            "network.kind=impala network.layer_norm=true network.hidden_units=1"
+        ),
+        "network.pool_size env.screen_size_pixels": "network.kind=impala network.pool_size=12",
         "learner.acting_network learner.target_period_updates learner.target_rate": (
             f"{ACTING_WITH_TARGET} learner.target_period_updates=1"
         ),
         "learner.reset_period_updates learner.reset_last_updates": (
             "toggles.resets=true learner.reset_last_updates=39_999"
+        ),
+        "learner.reset_period_updates learner.updates_per_period learner.update_period_steps "
+        "replay.prefill_steps env.frame_skip training.total_frames": (
+            "toggles.resets=true training.total_frames=840_000"  # (210,000 − 50,000) / 4 = 40,000 updates
         ),
         "learner.reset_keep learner.reset_perturb": (
             "toggles.resets=true learner.reset_keep=0 learner.reset_perturb=0"
@@ -108,6 +121,7 @@ REFUSED = {
         "env.screen_size_pixels": "env.screen_size_pixels=321",
     },
     "r2d2_small": {
+        "replay.burn_in_steps network.memory": "network.memory=none",
         "replay.burn_in_steps replay.sequence_period_steps": "replay.burn_in_steps=21",
         "replay.sequence_period_steps replay.sequence_steps": "replay.sequence_period_steps=41",
         "toggles.n_step replay.sequence_steps": "toggles.n_step=41",

@@ -101,10 +101,18 @@ REDO = "redo_period_updates = 1_000\nredo_threshold = 0.025\n"
 @pytest.mark.parametrize(
     ("overrides", "replaced"),
     [
-        (["replay.kind=sequences"], {"\nredo = false": "\nredo = true", "[learner]\n": f"[learner]\n{REDO}"}),
+        (
+            ["replay.kind=sequences", "replay.burn_in_steps=0"],
+            {"\nredo = false": "\nredo = true", "[learner]\n": f"[learner]\n{REDO}"},
+        ),
+        (["toggles.resets=true"], {"\ntotal_frames = 50000000": "\ntotal_frames = 600000"}),
+        (
+            ["replay.kind=sequences", "replay.burn_in_steps=0"],
+            {"\nburn_in_steps = 0": "\nburn_in_steps = 40"},
+        ),
         (["env.num_envs=2", "actors.mode=lockstep"], {"\nreplay = true": "\nreplay = false"}),
     ],
-    ids=["ReDo on sequences", "lockstep without its replay"],
+    ids=["ReDo on sequences", "no reset in the run", "burn-in without memory", "lockstep without its replay"],
 )
 def test_existing_run_with_a_combination_that_is_refused_in_a_new_one_is_read(
     tmp_path: Path, overrides: list[str], replaced: dict[str, str]

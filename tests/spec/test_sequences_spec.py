@@ -32,7 +32,8 @@ def test_cuda_graphs_are_off_for_sequences_alone(
 
 
 def test_network_without_memory_learns_from_sequences_without_a_state(write_spec) -> None:
-    spec = load_spec(write_spec(), ["replay.kind=sequences", "toggles.prioritized=true"]).spec
+    overrides = ["replay.kind=sequences", "replay.burn_in_steps=0", "toggles.prioritized=true"]
+    spec = load_spec(write_spec(), overrides).spec
     assert (spec.replay.stored_state, spec.replay.priority_mix) == (None, 0.9)
 
 

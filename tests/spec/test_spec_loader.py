@@ -141,11 +141,11 @@ FAULTS = {
     ),
     "prefill under environments": (
         "[env]\nnum_envs = 100\n[replay]\nprefill_steps = 299",
-        "replay.prefill_steps: found 299 with env.num_envs = 100 and toggles.n_step = 1; ",
+        "replay.prefill_steps: found 299 with env.num_envs = 100 and toggles.n_step = 1 and replay.kind = ",
     ),
     "environments over capacity": (
         "[env]\nnum_envs = 10\n[replay]\ncapacity_steps = 69\nprefill_steps = 50",
-        "capacity_steps: found 69 with env.num_envs = 10 and env.stack_frames = 4 and toggles.n_step = 1; ",
+        "found 69 with env.num_envs = 10 and env.stack_frames = 4 and toggles.n_step = 1 and replay.kind = ",
     ),
     "rising exploration": (
         "[exploration]\nepsilon_start = 0.05",

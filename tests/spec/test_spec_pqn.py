@@ -80,3 +80,10 @@ def test_trace_decay_belongs_to_rollouts(write_spec) -> None:
 
 def test_pqn_is_compared_with_no_score_of_dqn() -> None:
     assert subject_of(load_spec(PQN).spec).agent == "pqn"
+
+
+def test_rollout_may_be_as_short_as_a_step() -> None:
+    sizes = {"replay.capacity_steps": 128, "replay.prefill_steps": 128}
+    sizes |= {"learner.batch_size": 32, "learner.update_period_steps": 32}
+    shortest = [f"{key}={size}" for key, size in sizes.items()]
+    assert load_spec("pqn", shortest).spec.replay.capacity_steps == 128

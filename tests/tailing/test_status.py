@@ -178,3 +178,12 @@ def test_a_damaged_spec_is_an_error_that_names_it(tmp_path: Path, text: str, pro
     (tmp_path / "spec.toml").write_text(text)
     with pytest.raises(DamagedError, match=rf"spec\.toml: {problem}"):
         identity_of(tmp_path)
+
+
+def test_gates_of_before_a_resume_are_no_alerts_after_it(copied: Path) -> None:
+    gate = {"gate": "loss", "state": "tripped", "value": 1.0, "threshold": 2.0}
+    with (copied / "events.jsonl").open("a") as file:
+        for kind, data in (("gate", gate), ("resumed", {})):
+            record = {"kind": kind, "step": 300, "env_frames": 1200, "message": "", "data": data}
+            file.write(json.dumps(record) + "\n")
+    assert looked(copied).alerts == []

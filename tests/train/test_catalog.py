@@ -185,7 +185,16 @@ def test_older_checkpoint_that_was_removed_by_hand_is_listed_no_longer(copied: P
 def test_checkpoint_that_a_killed_process_had_not_listed_yet_is_listed(copied: Path) -> None:
     write_catalog(copied / "checkpoints", read_catalog(copied / "checkpoints")[:-1])
     found = reconcile(copied / "checkpoints")
-    assert found.remarks == ("step_000000200 is intact, but catalog.json did not list it; it is added",)
+    assert found.remarks == ("catalog.json did not list step_000000200; it is added",)
+
+
+@pytest.mark.fault("H03")
+def test_older_agent_outlives_a_lost_catalog_though_its_replay_is_gone(copied: Path) -> None:
+    catalog_of(copied).unlink()
+    shutil.rmtree(copied / "checkpoints/step_000000100/replay")
+    rewind(CheckpointStore(copied / "checkpoints"), 200)
+    assert [entry.step for entry in read_catalog(copied / "checkpoints")] == [100, 150, 200]
+    assert (copied / "checkpoints/step_000000100/agent.pt").exists()
 
 
 def test_what_is_left_of_a_checkpoint_that_is_not_listed_is_removed(copied: Path) -> None:

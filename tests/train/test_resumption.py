@@ -67,6 +67,24 @@ def test_later_checkpoint_that_is_whole_is_not_let_go_of_unasked(copied: Path, w
     assert tables(copied) == tables(whole)
 
 
+@pytest.mark.parametrize("target", [None, "step_000000150"])
+def test_latest_is_the_newest_checkpoint_without_its_link_and_if_the_link_is_behind(
+    copied: Path, target: str | None
+) -> None:
+    link = copied / "checkpoints/latest"
+    link.unlink()
+    if target is not None:
+        link.symlink_to(target)
+    assert resume_point(RunDirectory.open(copied), "latest").name == "step_000000200"
+
+
+def test_latest_of_a_run_without_a_checkpoint_is_an_error(copied: Path) -> None:
+    shutil.rmtree(copied / "checkpoints")
+    (copied / "events.jsonl").write_text("")
+    with pytest.raises(UserError, match="no checkpoint is saved yet; resume it without --checkpoint"):
+        resume_point(RunDirectory.open(copied), "latest")
+
+
 def test_a_run_keeps_the_deviations_that_it_recorded(copied: Path) -> None:
     record = json.loads((copied / "provenance.json").read_text())
     record["track"]["deviations"] = ["env.kind"]  # of a track that had other values then

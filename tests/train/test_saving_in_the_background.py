@@ -123,3 +123,18 @@ def test_updates_since_a_checkpoint_with_a_score_are_said_not_to_be_saved() -> N
         "the checkpoint of step 100 keeps its state, which has a score or a mark; "
         "3 updates since are not saved"
     )
+
+
+def test_updates_that_were_not_saved_are_counted_again_with_later_ones() -> None:
+    run = Run()
+    run.begin_at(100)
+    run.saving.wait()
+    for updates in (3, 2):
+        run.clock.updates += updates
+        run.begin_at(100)
+        run.saving.wait()
+    lost = [message for message in run.messages if message.endswith("are not saved")]
+    assert [message.split("; ")[1] for message in lost] == [
+        "3 updates since are not saved",
+        "5 updates since are not saved",
+    ]

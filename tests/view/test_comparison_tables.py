@@ -60,10 +60,10 @@ def test_each_interval_is_below_its_figure_and_begins_with_its_lower_end(
     assert all(low <= figure <= high for figure, (low, high) in zip(figures, intervals, strict=True))
 
 
-def printed(runs: list[Path]) -> str:
+def printed(runs: list[Path], at_frames: int | None = None) -> str:
     console = Console(width=80)
     with console.capture() as captured:
-        console.print(comparison_view(compare(runs, human_table="atari57")))
+        console.print(comparison_view(compare(runs, human_table="atari57", at_frames=at_frames)))
     return captured.get()
 
 
@@ -96,3 +96,11 @@ def test_interval_of_a_probability_of_improvement_begins_with_its_lower_end(tmp_
 
 def test_time_to_a_score_has_frames_and_hours(lines: list[str]) -> None:
     assert "  20.0 after 500k frames and 1.00 hours (median)" in [line.rstrip() for line in lines]
+
+
+def test_score_of_a_verdict_has_the_frames_over_which_it_is_averaged(tmp_path: Path) -> None:
+    returns = [-20.0, -20.0, -20.0, 1.0, 12.0, 8.0]
+    run = make_run(tmp_path / "run", returns, period_frames=2_000_000)
+    shown = " ".join(printed([run], at_frames=10_000_000).split())
+    assert "on track 5.3 (0.1 to 11.8) of dqn, 3 seeds, at 10M; nnabla-rl, DQN and Double DQN" in shown
+    assert "; here: 7.0 over 8M to 12M frames" in shown

@@ -109,7 +109,7 @@ def _reference(method: Method, each: ComparedReference) -> list[str]:
     verdict = f'<span class="verdict {each.verdict.replace(" ", "-")}">{each.verdict or "–"}</span>'
     return [
         _name(method),
-        score(each.score),
+        each.score_text,
         score(reference.mean),
         spread,
         verdict,

@@ -58,6 +58,10 @@ def _row(result: GroupResult) -> list[str]:
 def _published(each: ComparedReference) -> str:
     """Format a published score; one of training games with the score of the training games here."""
     reference = each.reference
-    training = f"; training games, here {score(each.score)}" if each.measure == "training" else ""
+    own = ""
+    if each.measure == "training":
+        own = f"; training games, here {each.score_text}"
+    elif each.window is not None:
+        own = f"; here {each.score_text}"
     differs = f" (other protocol: {', '.join(reference.differences)})" if reference.differences else ""
-    return f"{score(reference.mean)} by {reference.study.title}{training}{differs}"
+    return f"{score(reference.mean)} by {reference.study.title}{own}{differs}"

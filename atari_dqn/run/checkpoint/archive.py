@@ -8,6 +8,7 @@ tensors.
 
 from __future__ import annotations
 
+import errno
 import pickletools
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,7 +18,7 @@ from typing import Any, BinaryIO
 import torch
 from torch import Tensor
 
-from atari_dqn.errors import DamagedError
+from atari_dqn.errors import DamagedError, is_of_memory
 from atari_dqn.files.atomic import open_regular
 from atari_dqn.files.documents import reading_of_run
 from atari_dqn.run.checkpoint.state_tree import leaves
@@ -48,6 +49,8 @@ def read_archive(path: Path, learner: StateDict | None) -> StateDict:
             state: StateDict = torch.load(file, map_location="cpu", weights_only=True)
             _check_tensors(state)
         except Exception as error:  # a manipulated file can make the reader raise any exception
+            if is_of_memory(error) or getattr(error, "errno", None) == errno.EIO:
+                raise
             cause = next(iter(str(error).splitlines()), type(error).__name__)
             raise DamagedError(f"{path}: cannot be read as weights: {cause}") from error
     return state

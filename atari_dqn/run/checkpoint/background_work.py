@@ -9,6 +9,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Generic, TypeVar
 
+from atari_dqn.errors import InfrastructureError
+
 R = TypeVar("R")
 
 _NICENESS = 10
@@ -28,11 +30,21 @@ class BackgroundWork(Generic[R]):
         self._error: BaseException | None = None
 
     def begin(self, work: Callable[[], R]) -> None:
-        """Start a function. `finish` must have been called for the previous one."""
+        """Start a function; `InfrastructureError` if the system starts no thread.
+
+        `finish` must have been called for the previous one.
+        """
         assert self._thread is None, "one piece of work at a time"
         # A daemon thread, so that a process that must exit at once does not wait for a slow disk.
-        self._thread = threading.Thread(target=self._run, args=[work], name="checkpoint writer", daemon=True)
-        self._thread.start()
+        thread = threading.Thread(target=self._run, args=[work], name="checkpoint writer", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError as error:
+            raise InfrastructureError(
+                f"no thread could be started to write a checkpoint ({error}); the limit on the processes of "
+                "a user may be reached (`ulimit -u`)"
+            ) from error
+        self._thread = thread
 
     @property
     def done(self) -> bool:

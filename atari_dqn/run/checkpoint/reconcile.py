@@ -2,8 +2,9 @@
 
 The catalog is an index of the manifests, and the manifests take precedence: where the catalog is damaged or
 disagrees with them, its entries are rebuilt from them. An intact checkpoint that the catalog does not list is
-added to it. So a wrong catalog never loses an intact checkpoint, and a checkpoint that a killed process put
-in place but had not listed yet is found as the newest (docs/decisions/0039).
+added to it, and so is an earlier one that has only its agent. So a wrong catalog never loses an agent, and a
+checkpoint that a killed process put in place but had not listed yet is found as the newest
+(docs/decisions/0039).
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ def reconcile(folder: Path) -> Reconciled:
     directories = checkpoint_directories(folder)
     entries = dict(_entries_of_manifests(directories, {entry.path: entry for entry in listed}))
     newest = max(map(named_step, entries), default=-1)
+    entries.update(_entries_of_agents([path for path in directories if path.name not in entries], newest))
     missing = [entry for entry in listed if entry.path not in entries]
     entries.update({entry.path: entry for entry in missing if entry.step > newest})
     remarks = [damage] if damage else [*_disagreements(listed, entries)]
@@ -143,6 +145,23 @@ def _entries_of_manifests(
                 yield directory.name, known
 
 
+def _entries_of_agents(directories: list[Path], newest: int) -> Iterator[tuple[str, CatalogEntry]]:
+    """Yield the entry of each checkpoint before step `newest` whose agent is intact, though others are not.
+
+    Training cannot resume from them, for example because their replay was removed to save space. A later one
+    is not listed, because the newest entry is the one that a run resumes from.
+    """
+    for directory in directories:
+        if named_step(directory.name) >= newest or not is_file(directory / AGENT):
+            continue
+        try:
+            manifest = verify(directory, only=[AGENT])
+            check_bookkeeping(directory / MANIFEST, manifest["bookkeeping"])
+            yield directory.name, _entry(directory, manifest, None)
+        except DamagedError:
+            continue
+
+
 def _entry(directory: Path, manifest: dict[str, Any], known: CatalogEntry | None) -> CatalogEntry:
     """Return the entry that a manifest describes; `DamagedError` if a run did not write the manifest."""
     step, bookkeeping = manifest["step"], manifest["bookkeeping"]
@@ -172,7 +191,7 @@ def _disagreements(listed: list[CatalogEntry], entries: dict[str, CatalogEntry])
     known = {entry.path: entry for entry in listed}
     for path, entry in sorted(entries.items()):
         if path not in known:
-            yield f"{path} is intact, but {CATALOG} did not list it; it is added"
+            yield f"{CATALOG} did not list {path}; it is added"
         elif known[path] != entry:
             yield f"{CATALOG} differed from the manifest of {path}; the manifest is used"
     for path in sorted(known.keys() - entries.keys()):

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import partial as bound
 from pathlib import Path
 
-from atari_dqn.errors import ExplainedDamageError, UserError
+from atari_dqn.errors import ExplainedDamageError, InfrastructureError, UserError
 from atari_dqn.files.atomic import write_failure, writing
 from atari_dqn.formatting import size
 from atari_dqn.replay.rows import RingRows
@@ -114,7 +114,12 @@ class CheckpointStore:
         if saved is not None and (is_rated or not replaces):
             self._writer.begin(bound(self._update_saved, entry, bookkeeping))
             return not replaces
-        self._writer.begin(bound(self._save, entry, self._snapshot(step, training, bookkeeping)))
+        snapshot = self._snapshot(step, training, bookkeeping)
+        try:
+            self._writer.begin(bound(self._save, entry, snapshot))
+        except InfrastructureError:
+            snapshot.rows.end()
+            raise
         return True
 
     def finish(self) -> Saved | None:

@@ -14,6 +14,7 @@ from atari_dqn.errors import DamagedError
 from atari_dqn.files.atomic import open_regular
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.tailing.growing_file import GrowingFile
+from atari_dqn.telemetry.events import BEGINNINGS
 
 _HEAD_BYTES, _TAIL_BYTES = 4_096, 4_096
 _NEEDED_KINDS = ('"kind": "gate"', '"kind": "extended"', '"kind": "resumed"', '"kind": "started"')
@@ -24,27 +25,32 @@ class RunProgress:
     """The progress of a run that may not have begun. `refresh` reads only files that have changed."""
 
     def __init__(self, path: Path, total_frames: int) -> None:
-        self.total_frames = total_frames
+        self._path, self._planned_frames = path, total_frames
+        self._begin()
+
+    def _begin(self) -> None:
+        """Forget everything that was read."""
+        run = RunDirectory(self._path)
+        self.total_frames = self._planned_frames
         """The current budget in emulator frames."""
-        run = RunDirectory(path)
-        self._throughput = _LastRow(path / "throughput_log.csv")
-        self._evaluations = _LastRow(path / "eval_log.csv")
-        self._updates = _LastRow(path / "update_log.csv")
+        self._throughput = _LastRow(self._path / "throughput_log.csv")
+        self._evaluations = _LastRow(self._path / "eval_log.csv")
+        self._updates = _LastRow(self._path / "update_log.csv")
         self._spec, self._summary, self._events_path = run.spec, run.summary, run.events
         self._events = GrowingFile(run.events)
         self._alerts: dict[str, str] = {}
         self.has_begun = self.has_finished = False
         self._finished: tuple[int, int] | None = None
         """Identity of the summary that was read last; a run that is extended has none, or another."""
-        self._path = path
 
     def refresh(self) -> None:
         """Read what has changed. Parts that are damaged or incomplete are left out."""
         if self.has_finished and file_stamp(self._summary) == self._finished:
             return
-        self.has_begun = self._path.is_dir()
-        if not self.has_begun:
+        if not self._path.is_dir():
+            self._begin()  # its folder may have been removed
             return
+        self.has_begun = True
         for table in (self._throughput, self._evaluations, self._updates):
             table.refresh()
         self._finished = file_stamp(self._summary)
@@ -96,6 +102,8 @@ class RunProgress:
         raised = event.data.get("total_frames")
         if type(raised) is int:
             self.total_frames = raised
+        if event.kind in BEGINNINGS:
+            self._alerts = {}  # gates that are not ok follow
         state = str(event.data.get("state", ""))
         if event.kind == "gate":
             self._alerts.pop(str(event.data.get("gate")), None)

@@ -144,6 +144,7 @@ class RunStatus:
         self._noticed_frames = max(self._noticed_frames, notice.env_frames)
         if notice.kind in BEGINNINGS:
             self._ending, self._noticed_frames = "", notice.env_frames
+            self.gates, self._alerts = {}, Alerts()  # gates that are not ok follow a beginning
         self._ending = ENDINGS.get(notice.kind, self._ending)
         raised = notice.data.get("total_frames")
         if notice.kind in ("extended", "resumed") and isinstance(raised, int):
