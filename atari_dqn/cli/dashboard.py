@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import socket
 from contextlib import suppress
 from functools import partial
 from importlib.util import find_spec
@@ -22,6 +23,8 @@ dqn dashboard
 dqn dashboard outputs --host 0.0.0.0 --port 8000"""
 
 _LAST_PORT = 65_535
+_EVERY_ADDRESS = ("0.0.0.0", "::")  # noqa: S104 - compared with
+"""Addresses that stand for all of this host, and that no browser opens from another one."""
 
 
 def dashboard(
@@ -48,6 +51,8 @@ def dashboard(
         raise UserError("--host: found no text, expected an address, such as 127.0.0.1")
     if token == "":
         raise UserError("--token: found no text, expected a token; without the option one is made if needed")
+    if token is not None and not _is_text(token):
+        raise UserError("--token: is not UTF-8 text; expected a token that an address can hold")
     if not root.is_dir():
         raise UserError(f"{root}: no such folder; expected one that holds run directories")
     if is_run(root):
@@ -61,8 +66,14 @@ def dashboard(
 
     if token is None and not is_loopback(host):
         token = secrets.token_urlsafe(24)
-    shown_host = f"[{host}]" if ":" in host else host
+    reached = socket.gethostname() if host in _EVERY_ADDRESS else host
+    shown_host = f"[{reached}]" if ":" in reached else reached
     address = f"http://{shown_host}:{port_number}/{f'?token={quote(token)}' if token else ''}"
     show_address = partial(typer.echo, f"{address}  (Ctrl-C ends it)")
     with suppress(KeyboardInterrupt):  # ends the dashboard, which has nothing to save
         serve(root, host=host, port=port_number, token=token, on_listening=show_address)
+
+
+def _is_text(argument: str) -> bool:
+    """Return whether an argument of the command line is UTF-8 text."""
+    return argument.encode(errors="ignore").decode() == argument

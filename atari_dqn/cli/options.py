@@ -109,6 +109,16 @@ SinkOption = Annotated[
         autocompletion=_sinks,
     ),
 ]
+ResumeSinkOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--sink",
+        metavar="NAME",
+        help="Report to tensorboard, wandb, mlflow or parquet too; none for no sink. May be repeated. "
+        "Default: the run's own.",
+        autocompletion=_sinks,
+    ),
+]
 NotifyOption = Annotated[
     str | None,
     typer.Option(
@@ -152,17 +162,23 @@ def integer(option: str, text: str | None, *, low: int = 1, high: int | None = N
     return value
 
 
+LONGEST_SECONDS = 86_400.0
+"""The longest period of an option: a day."""
+
+
 @overload
-def number(option: str, text: str, *, low: float = -math.inf) -> float: ...
+def number(option: str, text: str, *, low: float = -math.inf, high: float = math.inf) -> float: ...
 @overload
-def number(option: str, text: None, *, low: float = -math.inf) -> None: ...
-def number(option: str, text: str | None, *, low: float = -math.inf) -> float | None:
+def number(option: str, text: None, *, low: float = -math.inf, high: float = math.inf) -> None: ...
+def number(option: str, text: str | None, *, low: float = -math.inf, high: float = math.inf) -> float | None:
     """Parse an option's finite number, which may be written as `2.4M`; `UserError` for another value."""
     if text is None:
         return None
     value = real_number(text)
-    if value is None or not (math.isfinite(value) and value >= low):
+    if value is None or not (math.isfinite(value) and low <= value <= high):
         bounds = f"a number at least {low:g}" if math.isfinite(low) else "a finite number"
+        if math.isfinite(high):
+            bounds = f"a number from {low:g} to {high:g}"
         raise UserError(f"{option}: found {text!r}, expected {bounds}")
     return value
 

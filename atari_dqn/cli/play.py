@@ -41,7 +41,7 @@ dqn play outputs/pong_quick_seed1
 dqn play outputs/pong_quick_seed1 --player both --speed 0.5
 dqn play --game breakout --window"""
 
-_FASTEST = 100.0
+_SLOWEST, _FASTEST = 0.01, 100.0
 
 
 class PlayerName(StrEnum):
@@ -149,10 +149,7 @@ def _opened_window(help_line: str) -> Window:
 
 
 def _speed(text: str) -> float:
-    factor = number("--speed", text, low=0)
-    if not 0 < factor <= _FASTEST:
-        raise UserError(f"--speed: found {text!r}, expected a number above 0 and up to {_FASTEST:g}")
-    return factor
+    return number("--speed", text, low=_SLOWEST, high=_FASTEST)
 
 
 def _player(text: str | None, path: Path | None, game: str | None) -> PlayerName:

@@ -16,8 +16,8 @@ from atari_dqn.cli.options import (
     NotifyOption,
     OwnDeviceOption,
     PlainOption,
+    ResumeSinkOption,
     RunPath,
-    SinkOption,
     integer,
 )
 from atari_dqn.envs.processes import interrupts_blocked
@@ -68,7 +68,7 @@ def resume(
     on: ActorSiteOption = "local",
     address: AddressOption = None,
     plain: PlainOption = False,
-    sink: SinkOption = None,
+    sink: ResumeSinkOption = None,
     notify: NotifyOption = None,
 ) -> None:
     """Continue a run from a checkpoint; log rows after it are cut off, and written again."""
@@ -144,7 +144,14 @@ def _open(
     check_device_name(device)
     run = RunDirectory.open(run_dir)
     names = recorded_sinks(run_dir) if sinks is None else sinks
-    return core_times, run, SinkOptions(sinks=checked_sinks(names), notify=notify)
+    try:
+        checked = checked_sinks(names)
+    except UserError as error:
+        if sinks is not None:
+            raise
+        reported = f"the run reported to {', '.join(names)} before; `--sink none` resumes it without"
+        raise UserError(f"{error}\n{reported}") from error
+    return core_times, run, SinkOptions(sinks=checked, notify=notify)
 
 
 @contextmanager

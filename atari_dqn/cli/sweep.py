@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from atari_dqn.cli.options import (
+    LONGEST_SECONDS,
     AddressOption,
     DeviceOption,
     JobsOption,
@@ -38,7 +39,7 @@ dqn sweep catch_n_step
 dqn sweep atari100k_der --plan
 dqn sweep outputs/catch_n_step --status"""
 
-_SHORTEST_HEARTBEAT_SECONDS = 0.1
+_SHORTEST_SECONDS = 0.1
 _MEASURING_SECONDS = 20.0
 """Longest time for measuring the speed of one method; small specs take a quarter of it."""
 
@@ -96,7 +97,7 @@ def sweep(
     plain: PlainOption = False,
 ) -> None:
     """Train every run of a sweep file, several at once, and go on with those that were stopped."""
-    most, period = integer("--jobs", jobs), number("--heartbeat", heartbeat, low=_SHORTEST_HEARTBEAT_SECONDS)
+    most, period = integer("--jobs", jobs), _period(heartbeat)
     from atari_dqn.machine.devices import check_device_name
 
     on_ray = is_on_ray(on, address, plan=plan, status=status)
@@ -126,6 +127,10 @@ def sweep(
     from atari_dqn.cli.sweep_training import train_here
 
     train_here(opened, hardware, devices, jobs=most, period_seconds=period, plain=plain)
+
+
+def _period(heartbeat: str) -> float:
+    return number("--heartbeat", heartbeat, low=_SHORTEST_SECONDS, high=LONGEST_SECONDS)
 
 
 def _sweep_on_ray(

@@ -129,7 +129,7 @@ def _tune_on_ray(
 def _load(path: Path, folder: Path | None) -> tuple[Tune, Path]:
     """Return the tune of a file, or of a folder in which it has begun, and its folder."""
     with interrupts_blocked():
-        from atari_dqn.run.directory import is_tune
+        from atari_dqn.run.folder_kinds import is_tune
         from atari_dqn.scale.tuning.folder import TuneFolder, read_tune_record
         from atari_dqn.scale.tuning.tune_file import load_tune
         from atari_dqn.spec.shipped import shipped_tunes
@@ -143,7 +143,7 @@ def _load(path: Path, folder: Path | None) -> tuple[Tune, Path]:
 
 def _print_status(path: Path) -> None:
     from atari_dqn.cli.tune_outcome import print_outcome
-    from atari_dqn.run.directory import is_tune
+    from atari_dqn.run.folder_kinds import is_tune
     from atari_dqn.scale.tuning.folder import TuneFolder, read_tune_record
     from atari_dqn.scale.tuning.study import TrialLog
 
@@ -165,7 +165,7 @@ def _machine(path: Path, device: str) -> tuple[Hardware, Sequence[str]]:
 
 def _device(path: Path, device: str) -> str:
     """Return the device of a command: for `auto` that of the folder, if it has a tune."""
-    from atari_dqn.run.directory import is_tune
+    from atari_dqn.run.folder_kinds import is_tune
     from atari_dqn.scale.tuning.folder import TuneFolder, read_tune_record
 
     if device == "auto" and is_tune(path):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from atari_dqn.cli.options import number
+from atari_dqn.cli.options import LONGEST_SECONDS, number
 from atari_dqn.cli.tables import print_table
 from atari_dqn.envs.processes import interrupts_blocked
 from atari_dqn.errors import UserError
@@ -47,12 +47,12 @@ def watch(
         typer.Option(
             "--plain",
             help="Print lines instead of the live view: past evaluations and notices, the latest periods, "
-            "and what follows. Of several runs: their table, once.",
+            "and what follows. Of several runs: their table, once; of a sweep: its changes.",
         ),
     ] = False,
 ) -> None:
     """Show the progress of a run from its files; several runs, or a sweep, as a table."""
-    period_seconds = number("--every", every, low=_SHORTEST_SECONDS)
+    period_seconds = number("--every", every, low=_SHORTEST_SECONDS, high=LONGEST_SECONDS)
     with interrupts_blocked():
         import rich.live  # noqa: F401 - not to be interrupted while it is imported
 
@@ -80,7 +80,7 @@ def watch(
 def _watchable(paths: Sequence[Path]) -> list[Path]:
     """Leave out tunes and archives, and name each on the error stream; `UserError` if nothing is left."""
     from atari_dqn.run.archive.archive import is_archive_file
-    from atari_dqn.run.directory import is_tune, tune_text
+    from atari_dqn.run.folder_kinds import is_tune, tune_text
 
     tunes, archives = list(filter(is_tune, paths)), list(filter(is_archive_file, paths))
     texts = [tune_text(path) for path in tunes]
@@ -196,11 +196,10 @@ def _watch_sweep(path: Path, period_seconds: float, *, once: bool, plain: bool) 
     if once:
         print_table(partial(status_lines, status))
         return
-    names = [each.member.name for each in status.members]
     try:
         with closing(sweep_view(status, sys.stdout, plain=plain)) as view:
             while not status.has_ended:
-                view.show(names)
+                view.show([each.member.name for each in status.members])
                 time.sleep(period_seconds)
     finally:  # after Ctrl-C too
         for line in lines_for(sys.stdout, failure_lines(status)):

@@ -28,6 +28,7 @@ from atari_dqn.dashboard.pages.replay import replay_page
 from atari_dqn.dashboard.pages.sweeps import sweeps_page
 from atari_dqn.dashboard.pages.videos import MEDIA, WEB_PAGES, videos_page
 from atari_dqn.errors import UserError
+from atari_dqn.formatting import printable
 from atari_dqn.machine.loopback import is_loopback
 from atari_dqn.run.folders import WEB_PAGE
 
@@ -133,9 +134,10 @@ def _bound(host: str, port: int) -> socket.socket:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((host, port))
-    except OSError as error:
+    except (OSError, UnicodeError, TypeError) as error:  # a name that cannot be one of a host
         listening.close()
+        problem = error.strerror if isinstance(error, OSError) else "it is no name of a host"
         raise UserError(
-            f"cannot serve on {host}:{port}: {error.strerror}; name another --port or --host"
+            f"cannot serve on {printable(host)}:{port}: {problem}; name another --port or --host"
         ) from None
     return listening

@@ -29,13 +29,13 @@ from atari_dqn.files.permission import refuse_closed
 from atari_dqn.files.whole_directory import whole_directory
 from atari_dqn.run.archive.archive import is_archive_file, is_imported
 from atari_dqn.run.checkpoint.names import CHECKPOINTS, is_named_as_checkpoint, refuse_missing_manifest
+from atari_dqn.run.folder_kinds import HUB_ARCHIVE, what_it_is
 from atari_dqn.run.lock import locked, locked_for_reading
 from atari_dqn.run.provenance import Provenance
 from atari_dqn.telemetry.columns import TABLES
 
 _SPEC = "spec.toml"
 _PROVENANCE = "provenance.json"
-TUNE_RECORD, TUNE_RUNS = "tune.json", "runs"
 """Names in the folder of a tune: its record, and the folder of its run directories."""
 
 
@@ -247,18 +247,10 @@ def is_run(path: Path) -> bool:
     return bool(_marks(path))
 
 
-def is_tune(path: Path) -> bool:
-    """Return whether a folder holds a tune."""
-    return is_file(path / TUNE_RECORD)
-
-
-def tune_text(path: Path) -> str:
-    """Return why the folder of a tune stands for no runs, and which folder does."""
-    return f"{path} is the folder of a tune; name that of its runs: {path / TUNE_RUNS}"
-
-
 def _marks(path: Path) -> set[str]:
-    return {name for name in (_SPEC, _PROVENANCE, CHECKPOINTS) if exists(path / name)}
+    """Return the files of a run that a folder has; none for a folder for a model hub."""
+    found = {name for name in (_SPEC, _PROVENANCE, CHECKPOINTS) if exists(path / name)}
+    return set() if found == {_SPEC} and exists(path / HUB_ARCHIVE) else found
 
 
 def _check_is_run(path: Path) -> None:
@@ -276,7 +268,7 @@ def _check_is_run(path: Path) -> None:
         _refuse_checkpoint(path)
     if not present:
         not_a_run = f"{path} is not a run directory: it contains no {_SPEC}; {expected}"
-        raise UserError(tune_text(path) if is_tune(path) else not_a_run)
+        raise UserError(what_it_is(path) or not_a_run)
     missing = sorted({_SPEC, _PROVENANCE} - present)
     if missing:
         raise DamagedError(

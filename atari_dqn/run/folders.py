@@ -12,7 +12,8 @@ from pathlib import Path
 from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.files.permission import is_closed
 from atari_dqn.run.archive.archive import SUFFIX, is_archive_file
-from atari_dqn.run.directory import is_run, is_tune
+from atari_dqn.run.directory import is_run
+from atari_dqn.run.folder_kinds import is_tune
 from atari_dqn.run.sweep.folder import OWN_FOLDER, SweepFolder, is_sweep
 from atari_dqn.run.sweep.record import read_record
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from atari_dqn.spec.parse import Entry, table_entries
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.=,+-]{0,79}", re.ASCII)
 """Names of methods and cases, which become parts of names of folders."""
+MOST_CASES = 100_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +33,10 @@ def read_cases(path: Path, table: Mapping[str, Any]) -> tuple[tuple[Case, ...], 
     """Return every combination of an explicit case and a combination of the grid, and the faults of both."""
     explicit, faults = _explicit_cases(path, table.get("cases"))
     axes, grid_faults = _grid_axes(path, table)
+    count = max(len(explicit), 1) * math.prod(map(len, axes))
+    if count > MOST_CASES:
+        problem = f"has {count:,} combinations; expected at most {MOST_CASES:,}"
+        return (), [*faults, *grid_faults, Fault(str(path), "grid", problem)]
     combinations = [Case(label=_label(combination), entries=combination) for combination in product(*axes)]
     both = tuple(
         Case(
@@ -72,6 +78,9 @@ def _grid_axes(path: Path, table: Mapping[str, Any]) -> tuple[list[list[Entry]],
         if not isinstance(entry.value, list) or not entry.value:
             found = "an empty list" if entry.value == [] else show(entry.value)
             faults.append(Fault(entry.where, entry.key, f"found {found}, expected a list of values"))
+            continue
+        if any(value in entry.value[:place] for place, value in enumerate(entry.value)):
+            faults.append(Fault(entry.where, entry.key, "names a value more than once"))
             continue
         axes.append([Entry(entry.key, value, entry.where) for value in entry.value])
     return axes, faults

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from atari_dqn.scale.axes import read_games, read_seeds, read_threads
-from atari_dqn.scale.cases import NAME, Case, read_cases, section_entries
+from atari_dqn.scale.cases import MOST_CASES, NAME, Case, read_cases, section_entries
 from atari_dqn.spec.check import show
 from atari_dqn.spec.errors import Fault, SpecError
 from atari_dqn.spec.keys import KEYS, SECTIONS
@@ -31,7 +31,7 @@ from atari_dqn.spec.suggest import did_you_mean
 
 _TOP_KEYS = ("spec", "game", "seed", "seeds", "threads", "set", "methods", "grid", "cases")
 _AXES = ("game", "seed")
-_MOST_MEMBERS = 100_000
+_MOST_MEMBERS = MOST_CASES
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +61,7 @@ class SweepFile:
 def read_sweep(path: Path) -> tuple[SweepFile, list[Fault]]:
     """Read a sweep file; return it without what is at fault, and the faults.
 
-    `SpecError` if it cannot be read at all.
+    `SpecError` if it cannot be read at all, or has too many runs to resolve the spec of each.
     """
     table = read_file_of("sweep", path, shipped_sweeps())
     faults = list(_key_faults(path, table))
@@ -83,6 +83,8 @@ def read_sweep(path: Path) -> tuple[SweepFile, list[Fault]]:
     )
     faults += [*thread_faults, *game_faults, *seed_faults, *method_faults, *case_faults]
     faults += [*_axis_faults(file), *_overlaps(file)]
+    if fault := _too_many_runs(file):
+        raise SpecError([*faults, fault])
     return file, faults
 
 
@@ -96,7 +98,7 @@ def read_file_of(kind: Kind, path: Path, shipped: Mapping[str, Path]) -> dict[st
         hint = did_you_mean(path.stem, shipped) if is_name(path) else ""
         expected = f"expected a {kind} file, the folder of a {kind}, or the name of a shipped {kind}"
         raise SpecError([Fault(str(path), "", f"no such file; {expected}{hint}")])
-    table = read_toml(path)
+    table = read_toml(path, kind)
     check_kind(kind, path, table.keys())
     return table
 
@@ -180,9 +182,13 @@ def _axis_faults(file: SweepFile) -> Iterator[Fault]:
         if entry.key in _AXES:
             example = 'game = ["pong", "breakout"]' if entry.key == "game" else "seed = [1, 2, 3]"
             yield Fault(entry.where, entry.key, f"an axis of the whole sweep; write `{example}` at its top")
+
+
+def _too_many_runs(file: SweepFile) -> Fault | None:
     members = len(file.methods) * len(file.cases) * len(file.games or [""]) * len(file.seeds or [0])
-    if members > _MOST_MEMBERS:
-        yield Fault(str(file.path), "", f"has {members:,} runs; expected at most {_MOST_MEMBERS:,}")
+    if members <= _MOST_MEMBERS:
+        return None
+    return Fault(str(file.path), "", f"has {members:,} runs; expected at most {_MOST_MEMBERS:,}")
 
 
 def _all_entries(file: SweepFile) -> Iterable[Entry]:

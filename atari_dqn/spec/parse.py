@@ -13,6 +13,7 @@ from typing import Any
 from atari_dqn.spec.errors import Fault, SpecError
 from atari_dqn.spec.history import current_name
 from atari_dqn.spec.keys import KEYS
+from atari_dqn.spec.kinds import Kind
 from atari_dqn.spec.numbers import whole_number
 from atari_dqn.spec.shipped import is_name, nearest
 
@@ -45,16 +46,16 @@ class Entry:
     """Whether it replaces a value of a file. A key may be overridden several times."""
 
 
-def read_toml(path: Path) -> dict[str, Any]:
-    """Parse a TOML file; `SpecError` if it is missing, cannot be read or is not TOML."""
+def read_toml(path: Path, kind: Kind = "spec") -> dict[str, Any]:
+    """Parse the TOML file of a `kind`; `SpecError` if it is missing, cannot be read or is not TOML."""
     try:
-        text = _decode(_read(path))
+        text = _decode(_read(path, kind), kind)
         try:
             return tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
             problem = _syntax_problem(text, error)
         except ValueError:  # Python's limit on the digits of an integer
-            problem = "contains a number with thousands of digits; expected a TOML spec"
+            problem = "contains a number with thousands of digits; expected a smaller one"
     except (OSError, ValueError, RecursionError) as error:
         problem = _read_problem(error)
     raise SpecError([Fault(str(path), "", problem)])
@@ -132,36 +133,38 @@ def _read_problem(error: Exception) -> str:
     return str(error)
 
 
-def _read(path: Path) -> bytes:
+def _read(path: Path, kind: Kind) -> bytes:
     if not path.exists():
         or_name = " or the name of a shipped one" if is_name(path) else ""
-        raise ValueError(f"no such file; expected a TOML spec{or_name}{nearest(path)}")
+        raise ValueError(f"no such file; expected a TOML {kind}{or_name}{nearest(path)}")
     if path.is_dir():
-        raise ValueError("is a directory; expected a TOML spec")
+        raise ValueError(f"is a directory; expected a TOML {kind}")
     if not path.is_file():
-        raise ValueError("is not a regular file; expected a TOML spec")
+        raise ValueError(f"is not a regular file; expected a TOML {kind}")
     with path.open("rb") as file:
         data = file.read(_MAX_BYTES + 1)
     if data.startswith(_ZIP_SIGNATURE):
         raise ValueError(
-            "is a ZIP file, as archives by `dqn export` are; expected a TOML spec. "
+            f"is a ZIP file, as archives by `dqn export` are; expected a TOML {kind}. "
             "`dqn import` unpacks an archive into a folder with its spec.toml"
         )
     if len(data) > _MAX_BYTES:
-        raise ValueError(f"is larger than {_MAX_BYTES:,} bytes; expected a TOML spec")
+        raise ValueError(f"is larger than {_MAX_BYTES:,} bytes; expected a TOML {kind}")
     return data
 
 
-def _decode(raw: bytes) -> str:
+def _decode(raw: bytes, kind: Kind) -> str:
     if not raw.strip():
-        raise ValueError("is empty; expected at least track, game and seed")
+        least = "at least track, game and seed" if kind == "spec" else f"the keys of a {kind}"
+        raise ValueError(f"is empty; expected {least}")
     if 0 in raw:
-        raise ValueError(f"contains a NUL byte at offset {raw.index(0)}; expected a TOML spec, which is text")
+        found = f"contains a NUL byte at offset {raw.index(0)}"
+        raise ValueError(f"{found}; expected a TOML {kind}, which is text")
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         found = f"byte {raw[error.start]:#04x} at offset {error.start}"
-        raise ValueError(f"is not UTF-8 text ({found}); expected a TOML spec") from None
+        raise ValueError(f"is not UTF-8 text ({found}); expected a TOML {kind}") from None
 
 
 def table_entries(table: Mapping[str, Any], *, where: str) -> Iterator[Entry]:

@@ -2,10 +2,13 @@
 
 import re
 import sys
+from pathlib import Path
 
 import pytest
+from broken_runs import make_run
 
 from atari_dqn.cli.app import main
+from atari_dqn.telemetry.sinks import options
 
 WRONG = {
     "unknown command": (
@@ -50,7 +53,18 @@ WRONG = {
         ["bench", "x.toml", "--seconds", "nan"],
         "--seconds: found 'nan', expected a number at least 1",
     ),
-    "too often": (["watch", "x", "--every", "0"], "--every: found '0', expected a number at least 0.1"),
+    "too often": (
+        ["watch", "x", "--every", "0"],
+        "--every: found '0', expected a number from 0.1 to 86400",
+    ),
+    "never": (
+        ["watch", "x", "--every", "1e10"],
+        "--every: found '1e10', expected a number from 0.1 to 86400",
+    ),
+    "still": (
+        ["play", "--game", "pong", "--speed", "0"],
+        "--speed: found '0', expected a number from 0.01 to 100",
+    ),
     "no score": (["compare", "x", "--to-score", "inf"], "--to-score: found 'inf', expected a finite number"),
     "unknown word": (
         ["eval", "x", "--protocol", "moder"],
@@ -62,6 +76,17 @@ WRONG = {
     ),
     "folder": (["spec", "check", "/"], "/: is a directory; expected a TOML spec"),
 }
+
+
+def test_sink_of_a_run_that_cannot_be_opened_any_more_says_how_to_resume_without_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(options, "find_spec", lambda name: None)
+    run = make_run(tmp_path / "run", [1.0])
+    (run / "sinks.json").write_text('{"sinks": ["wandb"]}')
+    code, said = ended(["resume", str(run)], capsys)
+    assert code == 2
+    assert "the run reported to wandb before; `--sink none` resumes it without" in said
 
 
 def ended(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[object, str]:

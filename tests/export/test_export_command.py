@@ -79,6 +79,16 @@ def test_a_hub_folder_has_a_card_scores_a_video_and_the_archive() -> None:
     assert dqn.load("hub/agent.dqn").env_frames == 1_200
 
 
+def test_a_hub_folder_is_no_run_but_has_an_archive(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("published").mkdir()
+    assert command("export", "my run", "--hub", "published/hub") == 0
+    assert command("eval", "published/hub") == 2
+    assert "published/hub is a folder for a model hub; name its archive: published/hub/agent.dqn" in (
+        capsys.readouterr().err
+    )
+    assert command("compare", "published", "--strict") == 0
+
+
 @pytest.fixture(scope="module", params=["file", "imported"])
 def used(folder: Path, request: pytest.FixtureRequest) -> Path:
     """An archive that was evaluated and recorded later, its score in `score.json`, and its folder `hub`."""

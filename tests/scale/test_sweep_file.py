@@ -85,6 +85,7 @@ def test_a_spec_is_found_next_to_the_sweep_file(tmp_path: Path):
 
 ROM = 'expected a ROM id of ale-py, such as "pong" or "ms_pacman"'
 TOP = "an axis of the whole sweep; write `seed = [1, 2, 3]` at its top"
+GRID_OF_A_MILLION = ("learner.batch_size", "learner.update_period_steps", "learner.target_period_updates")
 FAULTS = {
     "nothing": (
         "seeds = 2",
@@ -147,6 +148,15 @@ FAULTS = {
         'spec = "c51"\nseeds = 10_000\ngame = "atari_57"',
         "mine.toml: has 570,000 runs; expected at most 100,000",
     ),
+    "too many combinations": (
+        'spec = "c51"\n[grid]\n' + "".join(f"{key} = {list(range(1, 101))}\n" for key in GRID_OF_A_MILLION),
+        "mine.toml: grid: has 1,000,000 combinations; expected at most 100,000",
+    ),
+    "a value of the grid twice": (
+        'spec = "c51"\n[grid]\nlearner.batch_size = [32, 64, 32]',
+        "mine.toml [grid]: learner.batch_size: names a value more than once",
+    ),
+    "an empty file": ("", "mine.toml: is empty; expected the keys of a sweep"),
     "a bad name": (
         '[methods."a b"]\nspec = "c51"',
         "mine.toml: methods.a b: a name consists of at most 80 letters, digits and _ . = , + -",

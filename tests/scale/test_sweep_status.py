@@ -10,6 +10,7 @@ import pytest
 
 from atari_dqn.errors import UserError
 from atari_dqn.machine.hardware import find_hardware
+from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.leases.owner import Owner
 from atari_dqn.run.sweep.failures import Failure, write_failure_record
 from atari_dqn.run.sweep.status import MemberStatus, SweepStatus
@@ -62,6 +63,11 @@ def status(opened: OpenedSweep) -> SweepStatus:
     return status
 
 
+def test_folder_of_a_sweep_is_no_run_and_says_what_it_is(opened: OpenedSweep):
+    with pytest.raises(UserError, match="is the folder of a sweep; expected one of its runs"):
+        RunDirectory.open(opened.folder.path)
+
+
 def test_each_run_has_its_state(status: SweepStatus):
     states = [each.state for each in status.members]
     assert states == ["finished", "running", "stopped", "abandoned", "halted", "waiting"]
@@ -103,6 +109,15 @@ def test_new_rows_are_read(status: SweepStatus):
     write_logs(run, frames=3_000, rate=300.0, score=7.0)
     status.refresh({run.name})
     assert named(status)[2].env_frames == 3_000
+
+
+def test_runs_that_another_command_adds_are_shown(status: SweepStatus, tmp_path: Path):
+    file = tmp_path / "mine.toml"
+    file.write_text(file.read_text().replace(f"seeds = {SEEDS}", f"seeds = {SEEDS + 2}"))
+    open_sweep(load_sweep(file), tmp_path / "runs", device="cpu", hardware=HARDWARE)
+    status.refresh(set())
+    assert [each.state for each in status.members][-2:] == ["waiting", "waiting"]
+    assert len(status.members) == SEEDS + 2
 
 
 def test_a_gate_that_has_warned_and_does_not_any_more_is_no_alert(status: SweepStatus):

@@ -12,10 +12,11 @@ from atari_dqn.files.atomic import json_document, writing
 from atari_dqn.files.documents import checked, parse_json
 from atari_dqn.files.whole_directory import whole_directory
 from atari_dqn.run.archive.archive import PROVENANCE, SPEC, Archive, write_archive, write_parts
+from atari_dqn.run.folder_kinds import HUB_ARCHIVE
 from atari_dqn.run.provenance import Provenance
 from atari_dqn.run.recorded_scores import RecordedScore
 
-ARCHIVE, CARD, RESULTS, VIDEO = "agent.dqn", "README.md", "results.json", "replay.mp4"
+CARD, RESULTS, VIDEO = "README.md", "results.json", "replay.mp4"
 
 
 def write_hub_folder(folder: Path, archive: Archive, scores: Sequence[RecordedScore]) -> bool:
@@ -27,9 +28,9 @@ def write_hub_folder(folder: Path, archive: Archive, scores: Sequence[RecordedSc
         SPEC: archive.parts[SPEC],
         **({VIDEO: videos[-1]} if videos else {}),
     }
-    with writing(folder), whole_directory(folder, holds=(*files, ARCHIVE)) as partial:
+    with writing(folder), whole_directory(folder, holds=(*files, HUB_ARCHIVE)) as partial:
         write_parts(files, partial)
-        write_archive(partial / ARCHIVE, archive.agent, archive.parts)
+        write_archive(partial / HUB_ARCHIVE, archive.agent, archive.parts)
     return bool(videos)
 
 
@@ -58,14 +59,14 @@ _USE = f"""\
 ## Use
 
 ```
-dqn eval {ARCHIVE}
-dqn record {ARCHIVE}
+dqn eval {HUB_ARCHIVE}
+dqn record {HUB_ARCHIVE}
 ```
 
 ```python
 import atari_dqn as dqn
 
-agent = dqn.load("{ARCHIVE}")
+agent = dqn.load("{HUB_ARCHIVE}")
 ```
 
 `{SPEC}` is the complete spec of the run; `{RESULTS}` has every score of it, with the return of each game.

@@ -62,18 +62,22 @@ class SweepStatus:
 
     def __init__(self, path: Path) -> None:
         self.folder = SweepFolder(path)
-        self.record = read_record(self.folder.record)
+        self._record_stamp: tuple[int, int] | None = None
+        self._runs: dict[str, RunProgress] = {}
+        self._read_record()
         self._observer = LeaseObserver(self.folder.leases)
-        self._runs = {
-            member.name: RunProgress(self.folder.path / member.name, member.total_frames)
-            for member in (*self.record.members, *self.record.former)
-        }
         self._statuses: dict[str, MemberStatus] = {}
         self._mismatches: dict[str, tuple[object, Failure | None]] = {}
         """By name, as of a stamp of the run's provenance.json, which never changes."""
 
     def refresh(self, only: Collection[str] | None = None) -> None:
-        """Read all runs, or only those named and those with a lease now or at the last time."""
+        """Read all runs, or only those named and those with a lease now or at the last time.
+
+        All are read if the sweep has other members than before.
+        """
+        if file_stamp(self.folder.record) != self._record_stamp:
+            self._read_record()
+            self._statuses, only = {}, None
         before = self._observer.leases.keys()
         self._observer.refresh()
         failures = read_failures(self.folder.failures)
@@ -89,6 +93,15 @@ class SweepStatus:
                         if other is None
                         else self._status_of_other(member, other, belongs=belongs)
                     )
+
+    def _read_record(self) -> None:
+        """Read the members, which another command may have added or taken away."""
+        self._record_stamp = file_stamp(self.folder.record)
+        self.record = read_record(self.folder.record)
+        for member in (*self.record.members, *self.record.former):
+            if member.name not in self._runs:
+                path = self.folder.path / member.name
+                self._runs[member.name] = RunProgress(path, member.total_frames)
 
     @property
     def members(self) -> tuple[MemberStatus, ...]:

@@ -24,7 +24,7 @@ from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.files.atomic import exists, write_failure, write_json_atomically, writing
 from atari_dqn.files.documents import check_types, read_json, with_infinity
 from atari_dqn.formatting import shortened
-from atari_dqn.run.directory import TUNE_RECORD, TUNE_RUNS
+from atari_dqn.run.folder_kinds import TUNE_RECORD, TUNE_RUNS
 from atari_dqn.run.leases.links import check_links
 from atari_dqn.run.sweep.folder import SweepFolder
 from atari_dqn.scale.tuning.tune import Budget, Tune, to_plain
