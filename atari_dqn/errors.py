@@ -33,7 +33,7 @@ class ExplainedDamageError(DamagedError):
 
 
 class InfrastructureError(RuntimeError):
-    """A process that the command needs has ended, such as a worker or the head of a Ray cluster.
+    """The command lacks a process, such as a worker or the head of a Ray cluster, a thread or memory.
 
     Nothing is wrong with the run or its files: it resumes from its last checkpoint.
     """

@@ -27,12 +27,12 @@ TINY_CATCH = Path(__file__).with_name("tiny_catch.toml")
 SPECTRUM = "exploration.kind=spectrum"
 """An override of `tiny`, which then leaves out the key of the other kind of exploration."""
 SEQUENCES = (
-    "replay.kind=sequences", "replay.sequence_steps=8", "replay.burn_in_steps=4",
+    "replay.kind=sequences", "replay.sequence_steps=8", "replay.burn_in_steps=0",
     "replay.sequence_period_steps=4", "learner.reduction=mean",
 )  # fmt: skip
 MEMORY = (
-    *SEQUENCES, "network.memory=lstm", "network.memory_units=16", "network.hidden_units=16",
-    "env.stack_frames=1",
+    *SEQUENCES, "replay.burn_in_steps=4", "network.memory=lstm", "network.memory_units=16",
+    "network.hidden_units=16", "env.stack_frames=1",
 )  # fmt: skip
 """An agent with memory, on single frames."""
 ROLLOUTS = (

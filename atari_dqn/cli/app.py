@@ -1,7 +1,8 @@
 """The program `dqn`: its commands, its output streams, and its messages and exit codes for errors.
 
-Exit codes: 0 done · 2 wrong input · 3 halted · 4 damaged files · 5 a process that the command
-needs has ended · 6 another process uses the run · 129/130/143 interrupted, after a checkpoint.
+Exit codes: 0 done · 2 wrong input · 3 halted · 4 damaged files · 5 a process, a thread or memory
+that the command needs is not there · 6 another process uses the run · 129/130/143 interrupted, after a
+checkpoint.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ import socket
 from contextlib import suppress
 from functools import partial
 from importlib.util import find_spec
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated
 from urllib.parse import quote
@@ -23,8 +24,6 @@ dqn dashboard
 dqn dashboard outputs --host 0.0.0.0 --port 8000"""
 
 _LAST_PORT = 65_535
-_EVERY_ADDRESS = ("0.0.0.0", "::")  # noqa: S104 - compared with
-"""Addresses that stand for all of this host, and that no browser opens from another one."""
 
 
 def dashboard(
@@ -66,12 +65,26 @@ def dashboard(
 
     if token is None and not is_loopback(host):
         token = secrets.token_urlsafe(24)
-    reached = socket.gethostname() if host in _EVERY_ADDRESS else host
-    shown_host = f"[{reached}]" if ":" in reached else reached
-    address = f"http://{shown_host}:{port_number}/{f'?token={quote(token)}' if token else ''}"
-    show_address = partial(typer.echo, f"{address}  (Ctrl-C ends it)")
+    show_address = partial(typer.echo, _address_line(host, port_number, token))
     with suppress(KeyboardInterrupt):  # ends the dashboard, which has nothing to save
         serve(root, host=host, port=port_number, token=token, on_listening=show_address)
+
+
+def _address_line(host: str, port: int, token: str | None) -> str:
+    """Return the address of the dashboard, with its token, for the user to open."""
+    is_every = _is_every_address(host)
+    reached = socket.gethostname() if is_every else host
+    shown_host = f"[{reached}]" if ":" in reached else reached
+    address = f"http://{shown_host}:{port}/{f'?token={quote(token)}' if token else ''}"
+    others = "or with another address of this machine; " if is_every else ""
+    return f"{address}  ({others}Ctrl-C ends it)"
+
+
+def _is_every_address(host: str) -> bool:
+    """Return whether an address stands for all those of this machine; no browser elsewhere opens it."""
+    with suppress(ValueError):
+        return ip_address(host).is_unspecified
+    return False
 
 
 def _is_text(argument: str) -> bool:

@@ -23,7 +23,7 @@ Measured = tuple[int, str, int, str]
 IDENTICAL = "identical in every evaluation"
 SHOWN = "a difference is shown"
 NOT_SHOWN = "no difference is shown"
-NO_INTERVAL = "no interval, as the seeds of each are equal"
+NO_INTERVAL = "no interval: within each group all seeds have the same score"
 NOT_COMPARED = "not compared"
 
 

@@ -32,7 +32,7 @@ class ComparedReference:
     verdict: str
     """As `Reference.verdict` returns it."""
     window: tuple[int, int] | None
-    """The frames over which `score` is averaged, as the published one is; None for that of `env_frames`."""
+    """The frames over which `score` is averaged, as the published one is; None for the score of a moment."""
 
     @property
     def score_text(self) -> str:

@@ -13,7 +13,6 @@ from atari_dqn.formatting import printable
 from atari_dqn.run.directory import is_run
 from atari_dqn.run.folders import folders_below
 from atari_dqn.run.sweep.folder import is_sweep
-from atari_dqn.run.sweep.record import read_record
 from atari_dqn.run.sweep.status import SweepStatus
 from atari_dqn.run.tailing.isolation import Unreadable, attempt
 from atari_dqn.run.tailing.status import RunStatus, TailedRun, last_written
@@ -97,9 +96,9 @@ class Library:
         }
 
     def _sweep(self, folder: Path) -> SweepStatus:
-        """Read the status of a sweep, anew if members were added to it since."""
+        """Read the status of a sweep."""
         known = self._sweeps.get(folder)
-        if known is None or known.record != read_record(known.folder.record):
+        if known is None:
             known = self._sweeps[folder] = SweepStatus(folder)
         known.refresh()
         return known

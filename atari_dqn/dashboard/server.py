@@ -136,7 +136,7 @@ def _bound(host: str, port: int) -> socket.socket:
         listening.bind((host, port))
     except (OSError, UnicodeError, TypeError) as error:  # a name that cannot be one of a host
         listening.close()
-        problem = error.strerror if isinstance(error, OSError) else "it is no name of a host"
+        problem = error.strerror if isinstance(error, OSError) else "it is not a host name"
         raise UserError(
             f"cannot serve on {printable(host)}:{port}: {problem}; name another --port or --host"
         ) from None

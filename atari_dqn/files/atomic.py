@@ -36,7 +36,7 @@ _REMEDIES = {
 _BLOCK_BYTES = 2**20
 _MOST_BYTES = 2**24  # far above any specification, record of provenance or summary
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-_BROKEN = {errno.EIO, errno.ENOMEM, errno.ESTALE}
+BROKEN = {errno.EIO, errno.ENOMEM, errno.ESTALE}
 """Errors after which it is not known whether a file exists."""
 _NO_FSYNC = {errno.EINVAL, errno.EBADF, errno.ENOTSUP}
 """Errors of file systems that cannot flush a directory, such as some of FUSE and of network disks."""
@@ -94,7 +94,7 @@ def _mode(path: Path) -> int | None:
     except ValueError:  # the name is invalid
         return None
     except OSError as error:
-        if error.errno not in _BROKEN:
+        if error.errno not in BROKEN:
             return None
         with reading(path):
             raise

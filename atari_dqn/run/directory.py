@@ -36,7 +36,6 @@ from atari_dqn.telemetry.columns import TABLES
 
 _SPEC = "spec.toml"
 _PROVENANCE = "provenance.json"
-"""Names in the folder of a tune: its record, and the folder of its run directories."""
 
 
 def default_run_dir(name: str, seed: int, root: Path = Path("outputs")) -> Path:

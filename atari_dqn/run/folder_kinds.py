@@ -7,6 +7,7 @@ from pathlib import Path
 from atari_dqn.files.atomic import exists, is_file
 
 TUNE_RECORD, TUNE_RUNS = "tune.json", "runs"
+"""Names in the folder of a tune: its record, and the folder of its run directories."""
 SWEEP_RECORD = Path("sweep/record.json")
 """Path in the folder of a sweep."""
 HUB_ARCHIVE = "agent.dqn"
@@ -28,7 +29,7 @@ def what_it_is(path: Path) -> str:
     if is_tune(path):
         return tune_text(path)
     if is_file(path / SWEEP_RECORD):
-        return f"{path} is the folder of a sweep; expected one of its runs, which `dqn sweep` begins"
+        return f"{path} is the folder of a sweep; name one of its runs, or go on with all: dqn sweep {path}"
     if exists(path / HUB_ARCHIVE):
         return f"{path} is a folder for a model hub; name its archive: {path / HUB_ARCHIVE}"
     return ""

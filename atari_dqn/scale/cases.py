@@ -79,7 +79,7 @@ def _grid_axes(path: Path, table: Mapping[str, Any]) -> tuple[list[list[Entry]],
             found = "an empty list" if entry.value == [] else show(entry.value)
             faults.append(Fault(entry.where, entry.key, f"found {found}, expected a list of values"))
             continue
-        if any(value in entry.value[:place] for place, value in enumerate(entry.value)):
+        if len(set(map(repr, entry.value))) < len(entry.value):
             faults.append(Fault(entry.where, entry.key, "names a value more than once"))
             continue
         axes.append([Entry(entry.key, value, entry.where) for value in entry.value])

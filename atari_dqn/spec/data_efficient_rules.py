@@ -16,11 +16,14 @@ def _resets_before_budget(
     updates_per_period: int,
     update_period_steps: int,
     prefill_steps: int,
+    envs: int,
     frame_skip: int,
     total_frames: int,
 ) -> bool:
     """Return whether a run has updates after its first reset, unless another rule refuses its prefill."""
-    learning_steps = frames_to_steps(total_frames, frame_skip=frame_skip) - prefill_steps
+    total_steps = frames_to_steps(total_frames, frame_skip=frame_skip)
+    last_steps = (total_steps - 1) // envs * envs  # those before the last iteration, which may still learn
+    learning_steps = last_steps - prefill_steps
     return (
         learning_steps <= 0
         or reset_period_updates < learning_steps // update_period_steps * updates_per_period
@@ -52,6 +55,7 @@ DATA_EFFICIENT_RULES = (
             "learner.updates_per_period",
             "learner.update_period_steps",
             "replay.prefill_steps",
+            "env.num_envs",
             "env.frame_skip",
             "training.total_frames",
         ),

@@ -45,7 +45,7 @@ class Replay:
     Kapturowski et al. (2019)."""
     burn_in_steps: Annotated[int | None, AtLeast(0), When("replay.kind", "sequences")]
     """Number of steps before a sequence from which only the recurrent state is computed. An episode's first
-    sequence has none. 40 in Kapturowski et al. (2019)."""
+    sequence has none. 40 in Kapturowski et al. (2019). 0 without a recurrent layer."""
     sequence_period_steps: Annotated[int | None, AtLeast(1), When("replay.kind", "sequences")]
     """Steps between the starts of an episode's sequences. 40 in Kapturowski et al. (2019): each step is in
     two sequences."""

@@ -48,7 +48,8 @@ def resume_point(
 ) -> ResumePoint:
     """Return the point from which a run resumes, after checking every file outside the checkpoint.
 
-    `checkpoint`: the name of a checkpoint; None for the latest, or for the beginning if there is none. With
+    `checkpoint`: the name of a checkpoint; `latest` for the newest; None for that too, or for the beginning
+    if there is none. With
     `set_aside_logs` the point lists damaged logs, which are an error otherwise. Raise `UserError` for an
     unknown name, an imported archive, and `set_aside_logs` without a damaged log. A `DamagedError` names
     the damaged file and a remedy.
@@ -73,7 +74,7 @@ def _find_point(run: RunDirectory, checkpoint: str | None, set_aside_logs: bool)
             return point_at(run, store.folder / found.entries[-1].path, set_aside_logs=set_aside_logs)
         refuse_empty_store(run)
         if checkpoint is not None:
-            raise UserError(f"{run.path}: no checkpoint is saved yet; resume it without --checkpoint")
+            raise UserError(f"{run.path}: no checkpoint {checkpoint!r}; none is saved yet")
         return beginning_of(run)
 
 
@@ -200,7 +201,7 @@ def _loadable(run: RunDirectory, checkpoint: Path, *, set_aside_logs: bool) -> R
         spec = _cheap_to_assemble(recorded_spec(run).spec)
         with closing(assemble(spec, torch.device("cpu"), InlineActors)) as training:
             _load(training, checkpoint, point)
-    except (UserError, RuntimeError, MemoryError):  # damage, or memory that is not there
+    except (UserError, RuntimeError):  # damage, or memory that is not there
         return None
     return point
 

@@ -568,8 +568,8 @@ def test_what_a_dead_process_left_is_tidied_and_nothing_else(store: CheckpointSt
 @pytest.mark.parametrize(
     ("error", "reported"),
     [
-        (MemoryError(), MemoryError),
-        (RuntimeError("can't allocate memory"), RuntimeError),
+        (MemoryError(), InfrastructureError),
+        (RuntimeError("can't allocate memory"), InfrastructureError),
         (OSError(errno.EIO, "Input/output error"), UserError),
     ],
     ids=str,

@@ -32,7 +32,7 @@ def findings(comparison: Comparison) -> list[str | None]:
         ([1.0, 2.0, 3.0], [2.0, 1.0, 3.0], "no difference is shown"),
         ([1.0, 1.0], [1.0, 1.0, 1.0], "no difference is shown"),
         ([1.0, 2.0, 3.0], [11.0, 12.0, 13.0], "a difference is shown"),
-        ([1.0, 1.0], [2.0, 2.0], "no interval, as the seeds of each are equal"),
+        ([1.0, 1.0], [2.0, 2.0], "no interval: within each group all seeds have the same score"),
         ([1.0], [2.0], None),
     ],
     ids=[
@@ -78,7 +78,8 @@ def test_a_finding_is_said_in_a_sentence(tmp_path: Path):
 def test_a_difference_of_seeds_without_spread_has_no_interval(tmp_path: Path):
     found = compared(tmp_path, [1.0, 1.0], [2.0, 2.0]).results[1].contrast
     assert str(found) == (
-        "mean minus that of the first group: 1.0: no interval, as the seeds of each are equal"
+        "mean minus that of the first group: 1.0: "
+        "no interval: within each group all seeds have the same score"
     )
 
 

@@ -25,11 +25,15 @@ def test_printed_address_holds_the_token(tmp_path: Path, capsys: pytest.CaptureF
     assert parse_qs(urlsplit(printed).query) == {"token": ["a+b/c=="]}
 
 
-def test_printed_address_of_every_interface_names_this_host(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "::0"])
+def test_printed_address_of_every_interface_has_the_name_of_this_host(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], host: str
 ) -> None:
-    dashboard(tmp_path, host="0.0.0.0", port="8000")
-    assert urlsplit(capsys.readouterr().out.split()[0]).netloc == f"{socket.gethostname()}:8000"
+    monkeypatch.setattr(socket, "gethostname", lambda: "server")
+    dashboard(tmp_path, host=host, port="8000", token="secret")
+    assert capsys.readouterr().out == (
+        "http://server:8000/?token=secret  (or with another address of this machine; Ctrl-C ends it)\n"
+    )
 
 
 def test_token_that_is_no_text_is_refused(tmp_path: Path) -> None:

@@ -127,7 +127,7 @@ def test_a_person_who_quits_leaves_the_terminal_as_it_was(tmp_path: Path) -> Non
         (("--game", "pong", "--player", "both"), "an agent is needed"),
         (("--game", "pong", "--protocol", "run"), "expected classic or modern"),
         (("--game", "pong", "--device", "cpu"), "--device: expected with an agent"),
-        (("--game", "pong", "--speed", "0"), "expected a number above 0"),
+        (("--game", "pong", "--speed", "0"), "expected a number from 0.01 to 100"),
         (("--game", "pong"), "needs a terminal"),
     ],
 )

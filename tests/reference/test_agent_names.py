@@ -68,7 +68,7 @@ def test_shipped_specs_have_the_names_of_their_agents(spec: str, name: str):
     [
         (["network.memory=gru"], "dqn, gru"),
         (["network.memory=lstm", "toggles.double=true"], "double_dqn, lstm"),
-        (["replay.kind=sequences"], "dqn, sequences"),
+        (["replay.kind=sequences", "replay.burn_in_steps=0"], "dqn, sequences"),
         (["env.stack_frames=1"], "dqn, stack_frames=1"),
         (["network.hidden_units=256"], "dqn, hidden_units=256"),
         (["network.kind=impala", "network.hidden_units=512"], "dqn, impala"),

@@ -64,7 +64,7 @@ def status(opened: OpenedSweep) -> SweepStatus:
 
 
 def test_folder_of_a_sweep_is_no_run_and_says_what_it_is(opened: OpenedSweep):
-    with pytest.raises(UserError, match="is the folder of a sweep; expected one of its runs"):
+    with pytest.raises(UserError, match="is the folder of a sweep; name one of its runs"):
         RunDirectory.open(opened.folder.path)
 
 
@@ -118,6 +118,16 @@ def test_runs_that_another_command_adds_are_shown(status: SweepStatus, tmp_path:
     status.refresh(set())
     assert [each.state for each in status.members][-2:] == ["waiting", "waiting"]
     assert len(status.members) == SEEDS + 2
+
+
+def test_a_run_that_gets_another_spec_before_it_begins_has_that_ones_budget(
+    opened: OpenedSweep, tmp_path: Path
+):
+    status, file = SweepStatus(opened.folder.path), tmp_path / "mine.toml"
+    file.write_text(file.read_text() + "[set]\ntraining.total_frames = 8_000\n")
+    open_sweep(load_sweep(file), tmp_path / "runs", device="cpu", hardware=HARDWARE)
+    status.refresh()
+    assert {each.total_frames for each in status.members} == {8_000}
 
 
 def test_a_gate_that_has_warned_and_does_not_any_more_is_no_alert(status: SweepStatus):

@@ -90,8 +90,8 @@ REFUSED = {
             "toggles.resets=true learner.reset_last_updates=39_999"
         ),
         "learner.reset_period_updates learner.updates_per_period learner.update_period_steps "
-        "replay.prefill_steps env.frame_skip training.total_frames": (
-            "toggles.resets=true training.total_frames=840_000"  # (210,000 − 50,000) / 4 = 40,000 updates
+        "replay.prefill_steps env.num_envs env.frame_skip training.total_frames": (
+            "toggles.resets=true training.total_frames=840_016"  # (210,003 − 50,000) // 4 = 40,000 updates
         ),
         "learner.reset_keep learner.reset_perturb": (
             "toggles.resets=true learner.reset_keep=0 learner.reset_perturb=0"

@@ -81,7 +81,7 @@ def test_latest_is_the_newest_checkpoint_without_its_link_and_if_the_link_is_beh
 def test_latest_of_a_run_without_a_checkpoint_is_an_error(copied: Path) -> None:
     shutil.rmtree(copied / "checkpoints")
     (copied / "events.jsonl").write_text("")
-    with pytest.raises(UserError, match="no checkpoint is saved yet; resume it without --checkpoint"):
+    with pytest.raises(UserError, match="no checkpoint 'latest'; none is saved yet"):
         resume_point(RunDirectory.open(copied), "latest")
 
 

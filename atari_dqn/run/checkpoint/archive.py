@@ -8,7 +8,6 @@ tensors.
 
 from __future__ import annotations
 
-import errno
 import pickletools
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,8 +17,8 @@ from typing import Any, BinaryIO
 import torch
 from torch import Tensor
 
-from atari_dqn.errors import DamagedError, is_of_memory
-from atari_dqn.files.atomic import open_regular
+from atari_dqn.errors import DamagedError, InfrastructureError, is_of_memory
+from atari_dqn.files.atomic import BROKEN, open_regular
 from atari_dqn.files.documents import reading_of_run
 from atari_dqn.run.checkpoint.state_tree import leaves
 from atari_dqn.types import StateDict
@@ -39,7 +38,8 @@ def read_archive(path: Path, learner: StateDict | None) -> StateDict:
     """Load an archive into RAM, whatever device its tensors were on. No code of the file is run.
 
     `learner` is the state of a new learner, or the part of it that is needed; the sizes in the file must
-    match it. With None, any sizes are accepted. Raise `DamagedError` if the archive does not pass the checks.
+    match it. With None, any sizes are accepted. Raise `DamagedError` if the archive does not pass the checks,
+    `InfrastructureError` if there is too little memory for it.
     """
     weights = None if learner is None else learner["online"]
     with reading_of_run(path), open_regular(path) as file:
@@ -49,7 +49,9 @@ def read_archive(path: Path, learner: StateDict | None) -> StateDict:
             state: StateDict = torch.load(file, map_location="cpu", weights_only=True)
             _check_tensors(state)
         except Exception as error:  # a manipulated file can make the reader raise any exception
-            if is_of_memory(error) or getattr(error, "errno", None) == errno.EIO:
+            if is_of_memory(error):
+                raise InfrastructureError(f"{path}: too little memory to read it: {error!r}") from error
+            if isinstance(error, OSError) and error.errno in BROKEN:
                 raise
             cause = next(iter(str(error).splitlines()), type(error).__name__)
             raise DamagedError(f"{path}: cannot be read as weights: {cause}") from error

@@ -2,9 +2,9 @@
 
 The catalog is an index of the manifests, and the manifests take precedence: where the catalog is damaged or
 disagrees with them, its entries are rebuilt from them. An intact checkpoint that the catalog does not list is
-added to it, and so is an earlier one that has only its agent. So a wrong catalog never loses an agent, and a
-checkpoint that a killed process put in place but had not listed yet is found as the newest
-(docs/decisions/0039).
+added to it, and so is an earlier one of which only the agent is. So a wrong catalog never loses an agent that
+its manifest confirms, and a checkpoint that a killed process put in place but had not listed yet is found as
+the newest (docs/decisions/0039).
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ from atari_dqn.files.permission import is_closed
 from atari_dqn.machine.hardware import allocated_bytes
 from atari_dqn.run.checkpoint.names import named_step
 from atari_dqn.run.directory import RunDirectory
+from atari_dqn.run.folder_kinds import SWEEP_RECORD
 from atari_dqn.run.leases.lease import LeaseFolder
 
 OWN_FOLDER = "sweep"
@@ -39,7 +40,7 @@ class SweepFolder:
     @property
     def record(self) -> Path:
         """The record of the members."""
-        return self.own / "record.json"
+        return self.path / SWEEP_RECORD
 
     @property
     def record_lock(self) -> Path:

@@ -64,6 +64,8 @@ class SweepStatus:
         self.folder = SweepFolder(path)
         self._record_stamp: tuple[int, int] | None = None
         self._runs: dict[str, RunProgress] = {}
+        self._digests: dict[str, str] = {}
+        """The digests of the specs of these runs: a name whose run has not begun may get another spec."""
         self._read_record()
         self._observer = LeaseObserver(self.folder.leases)
         self._statuses: dict[str, MemberStatus] = {}
@@ -73,11 +75,11 @@ class SweepStatus:
     def refresh(self, only: Collection[str] | None = None) -> None:
         """Read all runs, or only those named and those with a lease now or at the last time.
 
-        All are read if the sweep has other members than before.
+        All are read if the record of the sweep was written again.
         """
         if file_stamp(self.folder.record) != self._record_stamp:
             self._read_record()
-            self._statuses, only = {}, None
+            self._statuses, self._mismatches, only = {}, {}, None
         before = self._observer.leases.keys()
         self._observer.refresh()
         failures = read_failures(self.folder.failures)
@@ -99,8 +101,9 @@ class SweepStatus:
         self._record_stamp = file_stamp(self.folder.record)
         self.record = read_record(self.folder.record)
         for member in (*self.record.members, *self.record.former):
-            if member.name not in self._runs:
+            if self._digests.get(member.name) != member.digest:
                 path = self.folder.path / member.name
+                self._digests[member.name] = member.digest
                 self._runs[member.name] = RunProgress(path, member.total_frames)
 
     @property
