@@ -1,8 +1,8 @@
 """Count the runs and the emulator frames behind the pages of results, from the kept files.
 
-A run counts up to its last kept evaluation or game, and once, even if several pages show it: runs of one
-spec and seed that began in the same minute are one. The files of `first_command.py` say how far its runs
-trained, and the log of speed does of the run on a GPU.
+A run counts up to its last kept evaluation, game or iteration, and once, even if several pages show it: runs
+of one spec and seed that began in the same minute are one. The files of `first_command.py` say how far its
+runs trained, and the log of speed does of the run on a GPU.
 
 python docs/results/frames.py
 """
@@ -46,8 +46,9 @@ def by_folder() -> dict[str, dict[Run, int]]:
 
 def _runs_of(folder: Path) -> Iterator[tuple[Run, int]]:
     keys = ["run"] if (folder / "runs.csv").exists() else ["method", "seed"]
-    tables = [folder / name for name in ("evaluations.csv", "games.csv") if (folder / name).exists()]
-    reached = pl.concat(pl.read_csv(path).select(*keys, "env_frames") for path in tables)
+    paths = [folder / f"{name}.csv" for name in ("evaluations", "games", "iterations")]
+    tables = [pl.read_csv(path).select(*keys, "env_frames") for path in paths if path.exists()]
+    reached = pl.concat(table for table in tables if len(table))
     reached = reached.group_by(keys).agg(pl.col("env_frames").max())
     if keys != ["run"]:
         for *name, frames in reached.iter_rows():

@@ -30,7 +30,7 @@ KEPT, PLOT, PAGE = Path("dopamine"), Path("dopamine/curves.png"), Path("dopamine
 STUDY = "dopamine_jax"
 METHODS = {"dopamine_dqn": ("DQN", "dqn"), "dopamine_rainbow": ("Rainbow", "rainbow")}
 """By the name of a spec: the name on the page, and the agent of the published figures."""
-MILLIONS = (1, 2, 5, 10)
+MILLIONS = range(1, 11)
 VERDICTS = ("on track", "just below", "below", "just above", "above")
 TEXT = """\
 # Do DQN and Rainbow with Dopamine's settings learn what Dopamine's do in as many frames?
@@ -59,7 +59,7 @@ come so far.
   cannot know that ε fell alike.
 - **The settings differ in what [deviations](../deviations.md) names**: initial weights of Rainbow (L7).
   Dopamine also plays the last game of an iteration to its end, so that its iterations are a little longer.
-- **Runs that are stopped are resumed exactly**, and are kept here as far as they have come.
+- Runs that are stopped are resumed, and are kept here as far as they have come.
 - Two runs trained at once, next to other work, so the minutes are no speeds.
 
 **Not shown:** how far seeds differ here; games and frames without a row.
