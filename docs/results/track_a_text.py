@@ -74,9 +74,8 @@ With doubled gradients the loss is another: an unpredicted reward of ±1 costs 0
   training games between 7M and 10M they are 14 in 606, and between 10M and 12M 71 in 392. One game, the best
   of ten that `dqn record --best-of 10` played with the weights of 12M, goes from 122 to 245 points in its
   last tenth, with the ball behind the wall; its recording is not kept.
-- **Breakout's score is lower before that, too**: at 4M, 6M, 7M and 8M seed 1 is below the lowest published
-  seed, and seed 2, which has come to 5M, is so at 4M. Why is not known; ε falls 200,000 frames later here
-  than in nnabla-rl.
+- **Breakout's score is lower before that, too**: at 4M, 6M, 7M and 8M both seeds are below the lowest
+  published one; seed 2 has come to 8M. Why is not known; ε falls 200,000 frames later here than in nnabla-rl.
 - **A small loss is no better score.** At 2M it is smallest with the paper's settings, but this policy, like
   that of the Lua code's settings, lost each of 30 games by 0 to 21, which is worse than random play. The
   losses are of different games: ε and the target network's period differ.
@@ -108,6 +107,9 @@ weights, and marks the run `A*`.
   verdict.
 - **Minutes** are those of the whole run, with its evaluations. Two runs trained at once, or one with two
   threads, next to other work, so they are no speeds.
+- Breakout's seed 2 was begun twice: its machine, with an AMD EPYC, was lost after 5.2M frames, and an Intel
+  Xeon began it again. All 4,205 training games and five evaluations of these frames are the same (those of
+  the first are in commit 1cf49cb5).
 - The run with the Lua code's settings was planned for two million frames and has ended; its dashes stay. Its
   last row is a final evaluation, of as many games.
 
