@@ -49,10 +49,9 @@ def resume_point(
     """Return the point from which a run resumes, after checking every file outside the checkpoint.
 
     `checkpoint`: the name of a checkpoint; `latest` for the newest; None for that too, or for the beginning
-    if there is none. With
-    `set_aside_logs` the point lists damaged logs, which are an error otherwise. Raise `UserError` for an
-    unknown name, an imported archive, and `set_aside_logs` without a damaged log. A `DamagedError` names
-    the damaged file and a remedy.
+    if there is none. With `set_aside_logs` the point lists damaged logs, which are an error otherwise. Raise
+    `UserError` for an unknown name, an imported archive, and `set_aside_logs` without a damaged log. A
+    `DamagedError` names the damaged file and a remedy.
     """
     refuse_imported(run.path)
     point = _find_point(run, checkpoint, set_aside_logs)

@@ -123,17 +123,15 @@ def main() -> None:
 
 def keep(runs: list[Path], folder: Path) -> None:
     """Add the runs that have completed an iteration to the tables of a folder."""
-    begun = [run for run in runs if len(iterations(run))]
-    for run in set(runs) - set(begun):
+    tables = {run: iterations(run) for run in runs}
+    begun = by_name(run for run in runs if len(tables[run]))
+    for run in set(runs) - set(begun.values()):
         print(f"{run}: no million frames yet; left out")
     if not begun:
         raise SystemExit("no run has completed a million frames")
-    named_runs = by_name(begun)
-    gather_evaluations(folder, named_runs)
-    add(
-        folder / "iterations.csv",
-        [iterations(run).select(named(name), pl.all()) for name, run in named_runs.items()],
-    )
+    gather_evaluations(folder, begun)
+    rows = [tables[run].select(named(name), pl.all()) for name, run in begun.items()]
+    add(folder / "iterations.csv", rows)
 
 
 def iterations(run: Path) -> pl.DataFrame:
