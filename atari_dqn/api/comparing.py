@@ -29,8 +29,8 @@ def compare(
     differ in their seed alone are one group. `at_frames`: compare at this frame instead of the final scores.
     `to_score`: the score whose time is measured. Without `strict`, runs that cannot be read, and tunes, are
     left out, and the result names them; with it, their error is raised. `UserError` for no runs, for a path
-    that does not exist, for `at_frames` below 1, and for a `human_table` other than `atari57` and
-    `nature2015`.
+    that does not exist, for an `at_frames` below 1 or that no run has reached, and for a `human_table` other
+    than `atari57` and `nature2015`.
 
     >>> import atari_dqn as dqn
     >>> comparison = dqn.compare(["outputs/catch"])
@@ -44,7 +44,17 @@ def compare(
     check_finite("to_score", to_score)
     paths = expand_run_paths(_paths_of(runs), archives=True)
     compare_runs = compare_all if strict else compare_readable
-    return compare_runs(paths, at_frames=at_frames, to_score=to_score, human_table=human_table)
+    comparison = compare_runs(paths, at_frames=at_frames, to_score=to_score, human_table=human_table)
+    _refuse_unreached(comparison)
+    return comparison
+
+
+def _refuse_unreached(comparison: Comparison) -> None:
+    """Raise `UserError` if no run has reached the frame at which runs are compared."""
+    at_frames = comparison.at_frames
+    furthest = max(run.reached_frames for result in comparison.results for run in result.group.runs)
+    if at_frames is not None and furthest < at_frames:
+        raise UserError(f"no run has reached {at_frames:,} frames; the furthest is at {furthest:,}")
 
 
 def _paths_of(runs: str | Path | Run | Sequence[str | Path | Run]) -> list[Path]:

@@ -219,9 +219,10 @@ def _file_record(path: Path) -> dict[str, Any]:
 
 
 def refuse_existing(path: Path, *, where: str = "--run-dir") -> None:
-    """Raise `UserError` if a path exists; for a run directory the message has the command to resume it.
+    """Raise `UserError` if a path exists, or if a part of it is a file and it cannot be created.
 
-    `where`: the option or argument that names a directory.
+    For a run directory the message has the command to resume it. `where`: the option or argument that names
+    a directory.
     """
     refuse_leading_hyphen(path, where=where)
     if "\0" in str(path):
@@ -233,6 +234,9 @@ def refuse_existing(path: Path, *, where: str = "--run-dir") -> None:
         if exists(path / _SPEC) and exists(path / _PROVENANCE) and not is_imported(path):
             remedy = f"continue that run with `dqn resume {shlex.quote(str(path))}`, or {remedy}"
         raise UserError(f"run directory {path} exists and is never overwritten; {remedy}")
+    for parent in path.parents:
+        if is_file(parent):
+            raise UserError(f"run directory {path}: {parent} is a file; name another directory with {where}")
 
 
 def _new_files(spec: bytes, spec_digest: str, provenance: Mapping[str, Any]) -> dict[str, bytes]:

@@ -25,6 +25,8 @@ WRONG = {
     "train, device": ["train", "my.toml", "--device", "abacus"],
     "train, sink": ["train", "my.toml", "--sink", "smoke"],
     "train, folder that is there": ["train", "my.toml", "--run-dir", "run"],
+    "train, folder below a file": ["train", "my.toml", "--run-dir", "my.toml/deep/run"],
+    "train, no command to notify": ["train", "my.toml", "--notify", " "],
     "train, folder like an option": ["train", "my.toml", "--run-dir", "-x", "--device", "cuda:99"],
     "train, device of a plan": ["train", "my.toml", "--plan", "--device", "abacus"],
     "train, options of a start with a plan": [
@@ -93,6 +95,8 @@ SAID = {
     "train, device": "--device: found 'abacus'",
     "train, sink": "smoke",
     "train, folder that is there": "exists and is never overwritten",
+    "train, folder below a file": "my.toml/deep/run: my.toml is a file; name another directory with --run-dir",
+    "train, no command to notify": "--notify: found no command, expected a shell command",
     "train, folder like an option": "--run-dir: found '-x', which other commands would take for an option",
     "train, device of a plan": "--device: found 'abacus'",
     "train, options of a start with a plan": "--plan: expected without --plain, --sink, --notify: it starts",

@@ -202,6 +202,7 @@ def test_output_that_exists_is_never_overwritten(dqn: Dqn, runs: list[Path]):
         (("--html", "/nowhere/page.html"), "the folder /nowhere does not exist"),
         (("--at", "soon"), "expected a number of frames"),
         (("--at", "0"), "--at: found '0', expected a number of frames"),
+        (("--at", "900M"), "no run has reached 900,000,000 frames; the furthest is at "),
         (("--human-table", "atari75"), "expected atari57 or nature2015"),
         (("--to-score", "nan"), "expected a finite number"),
     ],

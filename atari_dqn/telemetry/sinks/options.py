@@ -68,7 +68,11 @@ class SinkOptions:
     sinks: tuple[str, ...] = ()
     """Names returned by `checked_sinks`."""
     notify: str | None = None
-    """The shell command of the `NotifySink`; None for no such sink."""
+    """The shell command of the `NotifySink`; None for no such sink. `UserError` for an empty one."""
+
+    def __post_init__(self) -> None:
+        if self.notify is not None and not self.notify.strip():
+            raise UserError("--notify: found no command, expected a shell command")
 
     def open(self, target: Target) -> list[BackgroundSink]:
         """Start each sink on its thread, and record the names in sinks.json of the run directory."""
