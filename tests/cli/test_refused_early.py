@@ -95,7 +95,7 @@ SAID = {
     "train, device": "--device: found 'abacus'",
     "train, sink": "smoke",
     "train, folder that is there": "exists and is never overwritten",
-    "train, folder below a file": "my.toml/deep/run: my.toml is a file; name another directory with --run-dir",
+    "train, folder below a file": "my.toml/deep/run: my.toml is a file; name another directory",
     "train, no command to notify": "--notify: found no command, expected a shell command",
     "train, folder like an option": "--run-dir: found '-x', which other commands would take for an option",
     "train, device of a plan": "--device: found 'abacus'",
