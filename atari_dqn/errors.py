@@ -16,6 +16,12 @@ class DiskFullError(UserError):
     """A file could not be written: the disk is full, or a quota or a limit on file sizes is reached."""
 
 
+class UnavailableError(UserError):
+    """A disk does not answer, or the machine lacks memory or open files: the same may succeed later."""
+
+    exit_code = 5
+
+
 class HaltedError(RuntimeError):
     """The run was halted by a failure gate, and would be again without a change."""
 

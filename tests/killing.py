@@ -40,7 +40,7 @@ POINTS = (
     "atari_dqn.run.checkpoint.stages:add_to_catalog",
     "atari_dqn.run.checkpoint.stages:update_links",
     "atari_dqn.run.checkpoint.stages:prune",
-    "atari_dqn.run.checkpoint.stages:remove",
+    "atari_dqn.run.checkpoint.removal:remove",
     "atari_dqn.run.checkpoint.store:replace_bookkeeping",
 )
 """Where a checkpoint's write is cut: each begins one of its stages."""

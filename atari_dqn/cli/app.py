@@ -42,7 +42,15 @@ from atari_dqn.cli import (
 )
 from atari_dqn.cli.command import SETTINGS, Command
 from atari_dqn.cli.welcome import Program
-from atari_dqn.errors import DamagedError, HaltedError, InfrastructureError, InterruptedRunError, UserError
+from atari_dqn.errors import (
+    DamagedError,
+    HaltedError,
+    InfrastructureError,
+    InterruptedRunError,
+    UnavailableError,
+    UserError,
+)
+from atari_dqn.files.failures import UNAVAILABLE
 from atari_dqn.formatting import printable_lines
 from atari_dqn.view.wrapping import lines_at_words, terminal_columns
 
@@ -149,7 +157,7 @@ def _report_system_error(error: OSError) -> int:
         raise error
     cause = (error.strerror or str(error)).lower()
     _print_error(f"error: {error.filename or NAME}: {cause}")
-    return UserError.exit_code
+    return UnavailableError.exit_code if error.errno in UNAVAILABLE else UserError.exit_code
 
 
 def _print_error(text: str) -> None:

@@ -16,7 +16,8 @@ import polars as pl
 from polars.exceptions import PolarsError
 
 from atari_dqn.errors import DamagedError
-from atari_dqn.files.atomic import open_regular, reading
+from atari_dqn.files.atomic import open_regular
+from atari_dqn.files.failures import reading
 
 Columns = Mapping[str, type[pl.DataType]]
 

@@ -15,7 +15,7 @@ from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from typing import Any
 
-from atari_dqn.errors import UserError
+from atari_dqn.errors import UnavailableError
 
 ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """The signals with which a terminal or a scheduler ends a whole process group."""
@@ -110,14 +110,14 @@ def interrupts_blocked() -> Iterator[None]:
 
 @contextmanager
 def within_limits(processes: str, *, key: str) -> Iterator[None]:
-    """Convert an `OSError` about too many processes, files or mappings into a `UserError` with a remedy.
+    """Convert an `OSError` about too many processes, files or mappings into an `UnavailableError`.
 
     `processes`: how many of what are started. `key`: the key of the spec that sets their number.
     """
     try:
         yield
     except OSError as error:
-        raise UserError(
+        raise UnavailableError(
             f"cannot start {processes}: {os.strerror(error.errno or 0).lower()}; "
             f"lower {key}, or raise the limit (ulimit -a shows it)"
         ) from error

@@ -1,4 +1,4 @@
-"""Write files atomically, read only regular files, and convert errors of the file system to user errors."""
+"""Write files atomically, and read only regular files."""
 
 from __future__ import annotations
 
@@ -8,70 +8,20 @@ import hashlib
 import json
 import math
 import os
-import re
 import secrets
 import stat
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from atari_dqn.errors import DiskFullError, UserError
-
-_OPEN_FILES = "raise the limit on open files (ulimit -n), or end other programs"
-_LIMITS = {errno.EMFILE: _OPEN_FILES, errno.ENFILE: _OPEN_FILES}
-"""Remedies of errors that are no fault of the path; reading has them too."""
-_REMEDIES = {
-    **_LIMITS,
-    errno.ENOSPC: "free space on that disk, or choose another place",
-    errno.EDQUOT: "free space within your quota, or choose another place",
-    errno.EFBIG: "raise the limit on file sizes (ulimit -f), or choose another place",
-    errno.EACCES: "choose a place you may write to",
-    errno.EPERM: "choose a place you may write to",
-    errno.EROFS: "choose a place you may write to",
-    errno.ENOTDIR: "part of this path is a file; choose another place",
-    errno.ENAMETOOLONG: "choose a shorter name",
-}
+from atari_dqn.errors import UserError
+from atari_dqn.files.failures import UNAVAILABLE, reading, writing
 
 _BLOCK_BYTES = 2**20
 _MOST_BYTES = 2**24  # far above any specification, record of provenance or summary
-_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-BROKEN = {errno.EIO, errno.ENOMEM, errno.ESTALE}
-"""Errors after which it is not known whether a file exists."""
 _NO_FSYNC = {errno.EINVAL, errno.EBADF, errno.ENOTSUP}
 """Errors of file systems that cannot flush a directory, such as some of FUSE and of network disks."""
-_PARTIAL = re.compile(r"^\.(.+?)(\.[0-9a-f]{8})?\.partial$")
-"""The temporary name of a file or directory until it is complete."""
-
-
-def write_failure(path: Path, error: OSError, *, detail: str = "", remedy: str | None = None) -> UserError:
-    """Create the error for a file that cannot be written, with the file, the cause and the remedy.
-
-    The file is the one that `error` names, otherwise `path`. It is a `DiskFullError` if there is no space,
-    else a `UserError`. `detail` follows the cause in the message; `remedy` replaces that for the cause.
-    """
-    remedy = remedy or _REMEDIES.get(error.errno or 0, "make it writable, or choose another place")
-    kind = DiskFullError if error.errno in _NO_ROOM else UserError
-    return kind(f"cannot write {_culprit(error, path)}: {_cause(error)}{detail}; {remedy}")
-
-
-@contextmanager
-def reading(path: Path) -> Iterator[None]:
-    """Convert an `OSError` of the block to a `UserError`, which names the error's file or else `path`."""
-    try:
-        yield
-    except OSError as error:
-        remedy = _LIMITS.get(error.errno or 0, "make it readable, or name another")
-        raise UserError(f"cannot read {_culprit(error, path)}: {_cause(error)}; {remedy}") from error
-
-
-@contextmanager
-def writing(path: Path, *, remedy: str | None = None) -> Iterator[None]:
-    """Convert an `OSError` of the block to the `UserError` of `write_failure`."""
-    try:
-        yield
-    except OSError as error:
-        raise write_failure(path, error, remedy=remedy) from error
 
 
 def exists(path: Path) -> bool:
@@ -94,7 +44,7 @@ def _mode(path: Path) -> int | None:
     except ValueError:  # the name is invalid
         return None
     except OSError as error:
-        if error.errno not in BROKEN:
+        if error.errno not in UNAVAILABLE:
             return None
         with reading(path):
             raise
@@ -279,15 +229,3 @@ class AppendFile:
     def close(self) -> None:
         """Close the file; may be called twice."""
         self._file.close()
-
-
-def _culprit(error: OSError, path: Path) -> Path:
-    """Return the file that an `OSError` names, without the temporary name of an incomplete file."""
-    named = error.filename2 or error.filename
-    if not isinstance(named, str):
-        return path
-    return Path(*(_PARTIAL.sub(r"\1", part) for part in Path(named).parts))
-
-
-def _cause(error: OSError) -> str:
-    return (os.strerror(error.errno) if error.errno else str(error)).lower()

@@ -13,7 +13,8 @@ from typing import Annotated, Any, Literal, TypeVar
 import msgspec
 
 from atari_dqn.errors import DamagedError, UserError
-from atari_dqn.files.atomic import read_regular, reading
+from atari_dqn.files.atomic import read_regular
+from atari_dqn.files.failures import reading
 
 T = TypeVar("T")
 

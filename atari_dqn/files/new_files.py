@@ -10,7 +10,8 @@ from itertools import count
 from pathlib import Path
 
 from atari_dqn.errors import UserError
-from atari_dqn.files.atomic import fsync_directory, write_durably, writing
+from atari_dqn.files.atomic import fsync_directory, write_durably
+from atari_dqn.files.failures import writing
 
 _NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK}
 """Errors if a hard link cannot be made."""

@@ -6,7 +6,7 @@ import errno
 import os
 from pathlib import Path
 
-from atari_dqn.files.atomic import reading
+from atari_dqn.files.failures import reading
 
 
 def is_closed(path: Path) -> bool:

@@ -130,7 +130,7 @@ def allocated_bytes(folder: Path) -> int:
     blocks: dict[int, int] = {}
     for place, _, names in os.walk(folder):
         for name in names:
-            with suppress(FileNotFoundError):  # another process may be deleting an old checkpoint
+            with suppress(OSError):  # another process, perhaps of another host, deletes old checkpoints
                 found = os.lstat(os.path.join(place, name))  # noqa: PTH118 - a str of os.walk
                 blocks[found.st_ino] = found.st_blocks
     return sum(blocks.values()) * _BLOCK_BYTES

@@ -19,8 +19,9 @@ from jaxtyping import UInt8
 
 from atari_dqn.errors import DamagedError, UserError
 from atari_dqn.evaluation.traces import BestReturns, Trace
-from atari_dqn.files.atomic import is_file, plain, read_regular, reading
+from atari_dqn.files.atomic import is_file, plain, read_regular
 from atari_dqn.files.documents import parse_json
+from atari_dqn.files.failures import reading
 from atari_dqn.files.new_files import write_new, write_numbered
 from atari_dqn.record.packing import digits, pack, undigits, unpack
 from atari_dqn.run.scores import EvaluationEpisode

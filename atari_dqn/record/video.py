@@ -16,7 +16,8 @@ from jaxtyping import UInt8
 
 from atari_dqn.clock import FRAMES_PER_SECOND
 from atari_dqn.errors import UserError
-from atari_dqn.files.atomic import writing
+from atari_dqn.files.atomic import fsync_directory, fsync_file
+from atari_dqn.files.failures import writing
 from atari_dqn.files.new_files import place_new
 
 if TYPE_CHECKING:
@@ -78,7 +79,9 @@ def mp4_file(path: Path, *, width: int, height: int, metadata: Mapping[str, str]
             with writing(path):
                 encoder.close()
         with writing(path):
+            fsync_file(partial)
             is_placed = place_new(partial, path)
+            fsync_directory(path.parent)
         if not is_placed:
             raise _exists(path)
     finally:

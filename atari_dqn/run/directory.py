@@ -18,12 +18,11 @@ from atari_dqn.files.atomic import (
     fsync_file,
     is_file,
     json_document,
-    reading,
     sha256_of_beginning,
     write_durably,
-    writing,
 )
 from atari_dqn.files.documents import check_types, read_json, read_run_file, reading_of_run
+from atari_dqn.files.failures import reading, writing
 from atari_dqn.files.new_files import refuse_leading_hyphen
 from atari_dqn.files.permission import refuse_closed
 from atari_dqn.files.whole_directory import whole_directory

@@ -14,7 +14,8 @@ from typing import IO, Any
 import msgspec
 
 from atari_dqn.errors import DamagedError, UserError
-from atari_dqn.files.atomic import exists, reading, writing
+from atari_dqn.files.atomic import exists
+from atari_dqn.files.failures import reading, writing
 from atari_dqn.run.leases.owner import Owner
 
 LOCK = ".lock"

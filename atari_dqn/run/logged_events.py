@@ -8,8 +8,9 @@ from typing import Any
 
 import msgspec
 
-from atari_dqn.files.atomic import is_file, open_regular, reading
+from atari_dqn.files.atomic import is_file, open_regular
 from atari_dqn.files.documents import Count
+from atari_dqn.files.failures import reading
 from atari_dqn.telemetry.events import BEGINNINGS, ENDINGS
 
 _END_BYTES = 65_536

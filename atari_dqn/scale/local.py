@@ -8,6 +8,7 @@ from dataclasses import replace
 from queue import Empty, SimpleQueue
 from threading import Event, Thread
 
+from atari_dqn.errors import InfrastructureError
 from atari_dqn.machine.affinity import bound_processes
 from atari_dqn.machine.hardware import disk_free_bytes
 from atari_dqn.run.leases.lease import Lease
@@ -95,4 +96,13 @@ class LocalSite:
                 self._ended.put((member.name, error))
 
         # A daemon, so that a second signal ends the process at once; the kernel then kills the trainings.
-        Thread(target=work, name=member.name, daemon=True).start()
+        thread = Thread(target=work, name=member.name, daemon=True)
+        try:
+            thread.start()
+        except RuntimeError as error:
+            del self._stops[member.name]
+            self._room.give_back(member.name)
+            raise InfrastructureError(
+                f"no thread could be started for {member.name} ({error}); the limit on the processes of a "
+                "user may be reached (`ulimit -u`)"
+            ) from error

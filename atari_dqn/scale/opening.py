@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from atari_dqn.errors import UserError
-from atari_dqn.files.atomic import exists, writing
+from atari_dqn.files.atomic import exists
+from atari_dqn.files.failures import writing
 from atari_dqn.machine.automatic import Choice
 from atari_dqn.machine.hardware import Hardware
 from atari_dqn.run.leases.links import check_links

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from atari_dqn.errors import UserError
-from atari_dqn.files.atomic import exists, writing
+from atari_dqn.files.atomic import exists
+from atari_dqn.files.failures import writing
 from atari_dqn.run.sweep.folder import SweepFolder
 from atari_dqn.run.sweep.record import Member, read_record
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from atari_dqn.errors import UserError
-from atari_dqn.files.atomic import reading
+from atari_dqn.files.failures import reading
 from atari_dqn.run.sweep.failures import Failure, read_failures
 from atari_dqn.run.sweep.folder import SweepFolder
 from atari_dqn.run.sweep.mismatch import mismatch

@@ -14,7 +14,8 @@ from pathlib import Path
 
 from atari_dqn import __version__
 from atari_dqn.errors import UserError
-from atari_dqn.files.atomic import read_regular, write_json_atomically, writing
+from atari_dqn.files.atomic import read_regular, write_json_atomically
+from atari_dqn.files.failures import writing
 from atari_dqn.run.sweep.folder import SweepFolder
 
 _PATIENCE_SECONDS = 5.0

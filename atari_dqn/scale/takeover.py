@@ -12,7 +12,8 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from atari_dqn.errors import UserError
-from atari_dqn.files.atomic import fsync_file, is_file, writing
+from atari_dqn.files.atomic import fsync_file, is_file
+from atari_dqn.files.failures import writing
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.run.leases.lease import HeldLease, Lease
 from atari_dqn.run.leases.owner import Owner, is_running

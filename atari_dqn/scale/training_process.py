@@ -10,7 +10,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from atari_dqn.envs.processes import own_command
-from atari_dqn.files.atomic import write_atomically, writing
+from atari_dqn.files.atomic import write_atomically
+from atari_dqn.files.failures import writing
 from atari_dqn.formatting import printable
 from atari_dqn.run.leases.guard import lease_environment
 from atari_dqn.run.leases.lease import HeldLease

@@ -9,7 +9,7 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from atari_dqn.files.atomic import reading
+from atari_dqn.files.failures import reading
 from atari_dqn.registry import InstalledEntry, entry_point, entry_points_of
 from atari_dqn.spec.keys import KEYS, added_parts
 from atari_dqn.spec.schema import Spec

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from atari_dqn.errors import HaltedError
-from atari_dqn.files.atomic import write_failure
+from atari_dqn.files.failures import write_failure
 from atari_dqn.run.directory import RunDirectory
 from atari_dqn.telemetry.events import GateChanged, Notice, Row, Sink
 from atari_dqn.telemetry.gates.gate_set import Gates

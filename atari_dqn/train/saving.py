@@ -152,3 +152,7 @@ class Saving:
         if saved is not None:
             self._saved_at = self._begun_at
             self._notify("checkpoint", f"saved step {saved.step:,}", state_digest=saved.state_digest)
+            for path in saved.leftovers:
+                self._notify(
+                    "not removed", f"{path}: an earlier checkpoint, whose files take space until they can be"
+                )

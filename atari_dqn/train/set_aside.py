@@ -12,7 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from atari_dqn.errors import DamagedError
-from atari_dqn.files.atomic import exists, fsync_directory, writing
+from atari_dqn.files.atomic import exists, fsync_directory
+from atari_dqn.files.failures import writing
 from atari_dqn.files.new_files import unused
 from atari_dqn.run.checkpoint.manifest import read_manifest, replace_bookkeeping
 from atari_dqn.run.checkpoint.reconcile import checkpoint_directories

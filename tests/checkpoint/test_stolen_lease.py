@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ import tiny
 from states import training_state
 
 from atari_dqn.evaluation.progress import EvaluationKey, EvaluationProgress
-from atari_dqn.run.checkpoint import stages
+from atari_dqn.run.checkpoint import removal, stages
 from atari_dqn.run.checkpoint.rewind import rewind
 from atari_dqn.run.checkpoint.store import CheckpointStore
 from atari_dqn.run.directory import RunDirectory
@@ -83,9 +84,16 @@ def theft(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Theft:
 
 
 def files_in(folder: Path) -> Files:
-    """Read the files of a folder, except unfinished ones, which no process takes for parts of a run."""
+    """Read the files and links of a folder, except unfinished ones, which are no part of a run."""
     paths = [path for path in folder.rglob("*") if ".partial" not in str(path)]
-    return {str(path): path.read_bytes() if path.is_file() else None for path in paths}
+    return {str(path): contents(path) for path in paths}
+
+
+def contents(path: Path) -> bytes | None:
+    """Return the bytes of a file, or the target of a link; None for a folder."""
+    if path.is_symlink():
+        return os.fsencode(path.readlink())
+    return path.read_bytes() if path.is_file() else None
 
 
 @dataclass
@@ -167,6 +175,33 @@ def add_to_the_catalog(work: Work) -> None:
     work.save(8)
 
 
+def robbed_at(work: Work, module: ModuleType, name: str) -> None:
+    """Save, with the theft while the disk does not answer at a stage of the publishing."""
+    work.save(8)
+    work.monkeypatch.setattr(module, name, work.theft.at_call_of(getattr(module, name)))
+    work.save(9)
+
+
+def write_the_catalog(work: Work) -> None:
+    robbed_at(work, stages, "read_catalog")
+
+
+def update_the_links(work: Work) -> None:
+    robbed_at(work, stages, "update_links")
+
+
+def update_the_best_link(work: Work) -> None:
+    robbed_at(work, stages, "best_first")
+
+
+def prune(work: Work) -> None:
+    robbed_at(work, stages, "prune")
+
+
+def remove_an_earlier_checkpoint(work: Work) -> None:
+    robbed_at(work, removal, "remove")
+
+
 def fail_to_write(work: Work) -> None:
     """The thief has removed the unfinished checkpoint, which is no error of the disk."""
 
@@ -181,7 +216,8 @@ def fail_to_write(work: Work) -> None:
     "change",
     [
         keep_a_game, report, report_an_error, remove_partial_files, go_back, save, save_again,
-        put_in_place, add_to_the_catalog, fail_to_write,
+        put_in_place, add_to_the_catalog, write_the_catalog, update_the_links, update_the_best_link, prune,
+        remove_an_earlier_checkpoint, fail_to_write,
     ],
 )  # fmt: skip
 def test_nothing_is_changed_after_a_theft(work: Work, change: Callable[[Work], None]):

@@ -168,7 +168,7 @@ def test_checkpoint_leaves_the_catalog_before_its_files_are_removed(
         raise KeyboardInterrupt
 
     save(store, 1)
-    monkeypatch.setattr("atari_dqn.run.checkpoint.stages.remove", kill)
+    monkeypatch.setattr("atari_dqn.run.checkpoint.removal.remove", kill)
     with pytest.raises(KeyboardInterrupt):
         save(store, 2)
     assert [entry.step for entry in store.catalog()] == [2]

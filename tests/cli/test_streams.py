@@ -75,18 +75,20 @@ def ended(error: BaseException, capsys: pytest.CaptureFixture[str]) -> tuple[obj
     return ended.value.code, capsys.readouterr().err
 
 
-@pytest.mark.parametrize("number", [errno.EIO, errno.EACCES, errno.ENOSPC, errno.EMFILE])
+@pytest.mark.parametrize(
+    ("number", "exit_code"), [(errno.EIO, 5), (errno.EACCES, 2), (errno.ENOSPC, 2), (errno.EMFILE, 5)]
+)
 def test_error_of_the_system_is_one_line_that_names_its_file(
-    number: int, capsys: pytest.CaptureFixture[str]
+    number: int, exit_code: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     reason = os.strerror(number)
     code, said = ended(OSError(number, reason, "run/checkpoints/latest"), capsys)
-    assert (code, said) == (2, f"error: run/checkpoints/latest: {reason.lower()}\n")
+    assert (code, said) == (exit_code, f"error: run/checkpoints/latest: {reason.lower()}\n")
 
 
 def test_too_many_open_files_need_no_file_to_be_a_user_s_error(capsys: pytest.CaptureFixture[str]) -> None:
     code, said = ended(OSError(errno.EMFILE, os.strerror(errno.EMFILE)), capsys)
-    assert (code, said) == (2, "error: dqn: too many open files\n")
+    assert (code, said) == (5, "error: dqn: too many open files\n")
 
 
 @pytest.mark.parametrize("number", [errno.EBADF, errno.EIO])

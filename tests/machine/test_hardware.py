@@ -1,3 +1,4 @@
+import errno
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -101,6 +102,17 @@ def test_file_with_two_hard_links_takes_its_disk_space_once(tmp_path: Path) -> N
     (tmp_path / "link").hardlink_to(tmp_path / "whole")
     assert alone >= 1_048_576
     assert allocated_bytes(tmp_path) == alone
+
+
+def test_file_that_another_host_has_removed_takes_no_disk_space(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stale(path: str) -> None:
+        raise OSError(errno.ESTALE, os.strerror(errno.ESTALE), path)
+
+    (tmp_path / "removed").write_bytes(b"x")
+    monkeypatch.setattr(os, "lstat", stale)
+    assert allocated_bytes(tmp_path) == 0
 
 
 def test_disk_space_of_a_file_is_hardly_more_than_its_bytes(tmp_path: Path) -> None:

@@ -34,6 +34,20 @@ def test_video_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
         pass
 
 
+def test_video_is_on_the_disk_before_it_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, flush, flushed = tmp_path / "x.mp4", os.fsync, []
+
+    def record(descriptor: int) -> None:
+        status = os.fstat(descriptor)
+        flushed.append((status.st_ino, path.exists()))
+        flush(descriptor)
+
+    monkeypatch.setattr(os, "fsync", record)
+    with mp4_file(path, width=128, height=2, metadata={}) as write:
+        write(np.zeros((2, 128, 3), np.uint8))
+    assert flushed == [(path.stat().st_ino, False), (tmp_path.stat().st_ino, True)]
+
+
 def test_file_that_appears_under_the_name_of_a_video_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "x.mp4"
 

@@ -16,12 +16,12 @@ from atari_dqn.files.atomic import (
     plain,
     prepare_folder,
     read_regular,
-    reading,
     sha256_of_file,
     write_atomically,
     write_json_atomically,
-    writing,
 )
+from atari_dqn.files.failures import reading, writing
+from atari_dqn.run.sweep.failures import KIND_OF_EXIT
 
 
 def test_atomic_write_replaces_what_was_there(tmp_path: Path) -> None:
@@ -52,6 +52,17 @@ def test_too_many_open_files_are_no_fault_of_the_path(
     expected = pytest.raises(UserError, match=r"f: too many open files.*; raise the limit .*ulimit -n")
     with expected, convert(Path("f")):
         raise OSError(number, os.strerror(number))
+
+
+@pytest.mark.parametrize("convert", [reading, writing])
+@pytest.mark.parametrize("number", [errno.EIO, errno.ESTALE, errno.ENOMEM, errno.EMFILE, errno.ETIMEDOUT])
+def test_an_error_that_may_pass_has_an_exit_code_after_which_a_sweep_tries_again(
+    number: int, convert: Callable[[Path], AbstractContextManager[None]]
+) -> None:
+    with pytest.raises(UserError) as raised, convert(Path("f")):
+        raise OSError(number, os.strerror(number))
+    assert raised.value.exit_code == 5
+    assert raised.value.exit_code not in KIND_OF_EXIT
 
 
 def fail_to_flush(kind: Callable[[int], bool], number: int, monkeypatch: pytest.MonkeyPatch) -> None:

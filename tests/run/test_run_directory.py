@@ -86,7 +86,7 @@ def test_link_to_nowhere_is_refused_and_left_alone(tmp_path: Path) -> None:
 
 def test_place_inside_a_file_is_one_clear_message(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
-    with pytest.raises(UserError, match="not a directory; part of this path is a file"):
+    with pytest.raises(UserError, match="file is a file; name another directory"):
         create(tmp_path / "file" / "run")
 
 

@@ -6,12 +6,12 @@ import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from threading import Event
+from threading import Event, Thread
 from typing import Any
 
 import pytest
 
-from atari_dqn.errors import UserError
+from atari_dqn.errors import InfrastructureError, UserError
 from atari_dqn.machine.hardware import find_hardware
 from atari_dqn.run.leases.owner import Owner
 from atari_dqn.run.sweep.folder import SweepFolder
@@ -96,6 +96,15 @@ def test_a_lease_of_a_run_that_finished_goes_with_its_owner(opened: OpenedSweep)
     assert leases.take(name(2), HERE) is not None
     scheduler(opened).run(opened.record.members)
     assert {*leases.current()} == {name(2)}
+
+
+def test_a_thread_that_does_not_start_ends_the_command(opened: OpenedSweep, monkeypatch: pytest.MonkeyPatch):
+    def refuse(thread: Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(Thread, "start", refuse)
+    with pytest.raises(InfrastructureError, match=f"no thread could be started for {name(1)}"):
+        scheduler(opened).run(opened.record.members)
 
 
 def test_runs_that_began_come_first(opened: OpenedSweep):

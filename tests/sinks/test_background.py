@@ -1,6 +1,8 @@
 import time
 from threading import Event as Flag
 
+from polars.exceptions import PanicException
+
 from atari_dqn.telemetry.events import Event, Notice
 from atari_dqn.telemetry.sinks.background_sink import BackgroundSink
 
@@ -72,6 +74,17 @@ def test_a_sink_that_fails_is_given_up_and_says_so_once() -> None:
         "the sink wandb failed and is disabled (ConnectionError: network is gone); "
         "training continues without it"
     ]
+
+
+def test_a_panic_of_a_library_is_a_failure_of_its_sink() -> None:
+    class Panicking(Recorder):
+        def handle(self, event: Event) -> None:
+            raise PanicException("index out of bounds")
+
+    sink = BackgroundSink("parquet", Panicking)
+    sink.handle(notice(1))
+    sink.close()
+    assert complaints(sink)[0].startswith("the sink parquet failed and is disabled (PanicException: index")
 
 
 def test_a_sink_that_cannot_be_made_harms_nothing() -> None:

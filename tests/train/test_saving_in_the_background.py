@@ -1,6 +1,7 @@
 """The checkpoint that is being written when a run fails, ends at once, saves the next one or was resumed."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -20,6 +21,7 @@ class SlowStore:
         self.writing: int | None = None
         self.cancelled = False
         self.error: Exception | None = None
+        self.leftovers: tuple[Path, ...] = ()
         self.rated = -1
         """The step of the newest checkpoint, which has a score."""
 
@@ -33,7 +35,9 @@ class SlowStore:
         step, self.writing = self.writing, None
         if step is not None and self.error is not None:
             raise self.error
-        return Saved(step=step, state_digest="digest") if step is not None else None
+        if step is None:
+            return None
+        return Saved(step=step, state_digest="digest", leftovers=self.leftovers)
 
     def poll(self) -> Saved | None:
         return None
@@ -103,6 +107,16 @@ def test_checkpoint_that_the_next_one_waits_for_is_reported() -> None:
     run.begin_at(100)
     run.begin_at(200)
     assert run.messages == ["saved step 100"]
+
+
+def test_files_of_an_earlier_checkpoint_that_cannot_be_removed_are_reported() -> None:
+    run = Run()
+    run.store.leftovers = (Path("step_1.removed"),)
+    run.begin_at(100)
+    run.saving.wait()
+    assert run.messages[1:] == [
+        "step_1.removed: an earlier checkpoint, whose files take space until they can be"
+    ]
 
 
 def test_period_that_passed_before_a_resume_saves_no_checkpoint() -> None:

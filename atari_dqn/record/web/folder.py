@@ -17,7 +17,8 @@ from typing import Any
 
 from atari_dqn import __version__
 from atari_dqn.clock import FRAMES_PER_SECOND
-from atari_dqn.files.atomic import plain, writing
+from atari_dqn.files.atomic import plain
+from atari_dqn.files.failures import writing
 from atari_dqn.files.whole_directory import whole_directory
 from atari_dqn.record.recording import Recording
 from atari_dqn.record.web.game_data import game_data

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from atari_dqn.errors import DamagedError, UserError
-from atari_dqn.files.atomic import exists, is_file, write_atomically, write_durably, writing
+from atari_dqn.files.atomic import exists, is_file, write_atomically, write_durably
 from atari_dqn.files.documents import MOST_BYTES as MOST_DOCUMENT_BYTES
 from atari_dqn.files.documents import read_run_file
+from atari_dqn.files.failures import writing
 from atari_dqn.files.whole_directory import whole_directory
 from atari_dqn.run.archive.container import MOST_BYTES, container, directory, first_data, header
 from atari_dqn.run.archive.manifest import (

@@ -8,8 +8,9 @@ from statistics import stdev
 
 import msgspec
 
-from atari_dqn.files.atomic import json_document, writing
+from atari_dqn.files.atomic import json_document
 from atari_dqn.files.documents import checked, parse_json
+from atari_dqn.files.failures import writing
 from atari_dqn.files.whole_directory import whole_directory
 from atari_dqn.run.archive.archive import PROVENANCE, SPEC, Archive, write_archive, write_parts
 from atari_dqn.run.folder_kinds import HUB_ARCHIVE

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from atari_dqn.errors import DamagedError, UserError
-from atari_dqn.files.atomic import writing
+from atari_dqn.files.failures import writing
 from atari_dqn.files.temporary_folder import temporary_folder
 from atari_dqn.run.archive.archive import is_archive, read_archive, write_parts
 from atari_dqn.run.directory import RunDirectory

@@ -18,8 +18,9 @@ import torch
 from torch import Tensor
 
 from atari_dqn.errors import DamagedError, InfrastructureError, is_of_memory
-from atari_dqn.files.atomic import BROKEN, open_regular
+from atari_dqn.files.atomic import open_regular
 from atari_dqn.files.documents import reading_of_run
+from atari_dqn.files.failures import UNAVAILABLE
 from atari_dqn.run.checkpoint.state_tree import leaves
 from atari_dqn.types import StateDict
 
@@ -51,7 +52,7 @@ def read_archive(path: Path, learner: StateDict | None) -> StateDict:
         except Exception as error:  # a manipulated file can make the reader raise any exception
             if is_of_memory(error):
                 raise InfrastructureError(f"{path}: too little memory to read it: {error!r}") from error
-            if isinstance(error, OSError) and error.errno in BROKEN:
+            if isinstance(error, OSError) and error.errno in UNAVAILABLE:
                 raise
             cause = next(iter(str(error).splitlines()), type(error).__name__)
             raise DamagedError(f"{path}: cannot be read as weights: {cause}") from error

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from atari_dqn.errors import DamagedError, UserError
-from atari_dqn.files.atomic import is_file, reading
+from atari_dqn.files.atomic import is_file
+from atari_dqn.files.failures import reading
 from atari_dqn.run.checkpoint.catalog import CATALOG, write_catalog
 from atari_dqn.run.checkpoint.names import linked_name, named_step, refuse_missing_manifest
 from atari_dqn.run.checkpoint.reconcile import catalog_is_lost, checkpoint_directories, reconcile

@@ -7,6 +7,9 @@ If the process is killed before `put_in_place` has renamed the directory, the ch
 the next resume removes its partial files. A checkpoint of the same step that it was to replace is still
 there, or gets its name back from `restore_replaced`. If the process is killed later, the checkpoint exists
 and is the newest; the next resume adds it to the catalog if it is missing there.
+
+`check_lease` precedes each change of the catalog, of a link and of a folder: while a disk does not answer,
+another process may take the run over.
 """
 
 from __future__ import annotations
@@ -18,13 +21,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from atari_dqn.files.atomic import fsync_directory, json_document
+from atari_dqn.run.checkpoint import removal
 from atari_dqn.run.checkpoint.catalog import CatalogEntry, best_first, read_catalog, write_catalog
 from atari_dqn.run.checkpoint.layout import without_rows
 from atari_dqn.run.checkpoint.manifest import make_manifest
-from atari_dqn.run.checkpoint.names import MANIFEST, named_step
+from atari_dqn.run.checkpoint.names import MANIFEST
 from atari_dqn.run.checkpoint.row_saver import RowSaver
 from atari_dqn.run.checkpoint.state_files import write_state
 from atari_dqn.run.checkpoint.state_tree import is_array, leaves, tree_digest
+from atari_dqn.run.leases.guard import check_lease
 from atari_dqn.types import StateDict
 
 _REPLACED = ".replaced.partial"
@@ -120,6 +125,7 @@ def add_to_catalog(folder: Path, entry: CatalogEntry) -> None:
     """Add a checkpoint to the catalog as the newest."""
     # Later steps belong to a state that was lost in a crash; they are repeated.
     earlier = [known for known in read_catalog(folder) if known.step < entry.step]
+    check_lease()
     write_catalog(folder, [*earlier, entry])
 
 
@@ -130,6 +136,7 @@ def update_links(folder: Path, newest: str) -> None:
     if scored:
         _link(folder, "best", scored[0].path)
     else:
+        check_lease()
         _remove_copy(folder / "best")
         (folder / "best").unlink(missing_ok=True)
 
@@ -138,31 +145,19 @@ def prune(folder: Path, kept: Sequence[CatalogEntry]) -> None:
     """Remove all other checkpoints, first from the catalog, then from the disk.
 
     That includes one that the catalog does not list, because writing the catalog failed after the checkpoint.
+    A checkpoint later than these stays: a process that has taken the run over in the meantime has saved it.
     """
+    check_lease()
     write_catalog(folder, kept)
-    remove_unlisted(folder, kept)
-
-
-def remove_unlisted(folder: Path, listed: Sequence[CatalogEntry]) -> None:
-    """Remove the directories that have the name of a checkpoint, and that no entry of the catalog names."""
-    names = {entry.path for entry in listed}
-    for path in folder.glob("step_*"):
-        if path.name not in names and named_step(path.name) >= 0 and path.is_dir() and not path.is_symlink():
-            remove(path)
-
-
-def remove(path: Path) -> None:
-    """Rename a folder, then remove it, so that no partially removed folder has the original name."""
-    gone = path if path.name.startswith(".") else path.with_name(f".{path.name}.removed.partial")
-    if gone != path:
-        path.rename(gone)
-    shutil.rmtree(gone)
+    removal.remove_leftovers(folder)
+    removal.remove_unlisted(folder, kept, last_step=kept[-1].step)
 
 
 def _link(folder: Path, link: str, name: str) -> None:
     fresh = folder / f".{link}.partial"
     fresh.unlink(missing_ok=True)
     fresh.symlink_to(name)
+    check_lease()
     _remove_copy(folder / link)
     fresh.replace(folder / link)
 
@@ -170,4 +165,4 @@ def _link(folder: Path, link: str, name: str) -> None:
 def _remove_copy(link: Path) -> None:
     """Remove a copy of a checkpoint in place of a link to it, as `scp -r` makes."""
     if link.is_dir() and not link.is_symlink():
-        remove(link)
+        removal.remove(link)

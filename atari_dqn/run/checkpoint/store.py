@@ -16,10 +16,10 @@ from functools import partial as bound
 from pathlib import Path
 
 from atari_dqn.errors import ExplainedDamageError, InfrastructureError, UserError
-from atari_dqn.files.atomic import write_failure, writing
+from atari_dqn.files.failures import write_failure, writing
 from atari_dqn.formatting import size
 from atari_dqn.replay.rows import RingRows
-from atari_dqn.run.checkpoint import stages
+from atari_dqn.run.checkpoint import removal, stages
 from atari_dqn.run.checkpoint.background_work import BackgroundWork
 from atari_dqn.run.checkpoint.catalog import CatalogEntry, entries_to_keep, read_catalog
 from atari_dqn.run.checkpoint.layout import layout_of_rest
@@ -43,6 +43,8 @@ class Saved:
 
     step: int
     state_digest: str
+    leftovers: tuple[Path, ...] = ()
+    """Folders of removed checkpoints whose files could not be removed."""
 
 
 class CheckpointStore:
@@ -161,8 +163,8 @@ class CheckpointStore:
             if path.is_symlink() or not path.is_dir():
                 path.unlink()
             else:
-                stages.remove(path)
-        stages.remove_unlisted(self.folder, self.catalog())
+                removal.remove(path)
+        removal.remove_unlisted(self.folder, self.catalog())
 
     def catalog(self) -> list[CatalogEntry]:
         """Return the entries of the catalog, oldest first."""
@@ -204,7 +206,7 @@ class CheckpointStore:
             self._publish(entry, entry.path)
         if self.save_replay:
             self._rows_before = snapshot.rows.saved_in(final)
-        return Saved(step=entry.step, state_digest=digest)
+        return self._saved(entry.step, digest)
 
     def _update_saved(self, entry: CatalogEntry, bookkeeping: StateDict) -> Saved:
         """Replace the bookkeeping of a saved step, and its score if it has one."""
@@ -213,7 +215,10 @@ class CheckpointStore:
         with writing(final):
             digest = replace_bookkeeping(final, bookkeeping)
             self._publish(entry if entry.eval_score is not None else None, entry.path)
-        return Saved(step=entry.step, state_digest=digest)
+        return self._saved(entry.step, digest)
+
+    def _saved(self, step: int, digest: str) -> Saved:
+        return Saved(step=step, state_digest=digest, leftovers=tuple(removal.leftovers(self.folder)))
 
     def _write(self, final: Path, snapshot: Snapshot) -> str:
         """Write a checkpoint and return its digest; remove its files if that fails."""
@@ -241,7 +246,6 @@ class CheckpointStore:
         check_lease()
 
     def _publish(self, entry: CatalogEntry | None, newest: str) -> None:
-        check_lease()
         if entry is not None:
             stages.add_to_catalog(self.folder, entry)
         stages.update_links(self.folder, newest)

@@ -27,7 +27,8 @@ from typing import Any
 import msgspec
 
 from atari_dqn.errors import UserError
-from atari_dqn.files.atomic import read_regular, writing
+from atari_dqn.files.atomic import read_regular
+from atari_dqn.files.failures import writing
 from atari_dqn.run.leases.owner import Owner
 
 PERIOD_SECONDS = 5.0

@@ -7,7 +7,7 @@ import secrets
 from pathlib import Path
 
 from atari_dqn.errors import UserError
-from atari_dqn.files.atomic import writing
+from atari_dqn.files.failures import writing
 
 
 def check_links(folder: Path) -> None:

@@ -21,8 +21,9 @@ from typing import Any
 import msgspec
 
 from atari_dqn.errors import DamagedError, UserError
-from atari_dqn.files.atomic import exists, write_failure, write_json_atomically, writing
+from atari_dqn.files.atomic import exists, write_json_atomically
 from atari_dqn.files.documents import check_types, read_json, with_infinity
+from atari_dqn.files.failures import write_failure, writing
 from atari_dqn.formatting import shortened
 from atari_dqn.run.folder_kinds import TUNE_RECORD, TUNE_RUNS
 from atari_dqn.run.leases.links import check_links

@@ -6,7 +6,8 @@ import csv
 import io
 from collections.abc import Mapping, Sequence
 
-from atari_dqn.files.atomic import write_atomically, writing
+from atari_dqn.files.atomic import write_atomically
+from atari_dqn.files.failures import writing
 from atari_dqn.formatting import printable, setting
 from atari_dqn.scale.tuning.folder import TuneFolder
 from atari_dqn.scale.tuning.plot import encoded_plot

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from atari_dqn.errors import DamagedError, UserError
-from atari_dqn.files.atomic import is_file, writing
+from atari_dqn.files.atomic import is_file
+from atari_dqn.files.failures import writing
 from atari_dqn.rng import stream_seed
 from atari_dqn.run.directory import is_run
 from atari_dqn.scale.tuning.folder import TuneFolder

@@ -91,7 +91,7 @@ class BackgroundSink:
                     self._deliver(sink, event)
             finally:
                 sink.close()
-        except Exception as error:  # libraries and networks raise exceptions of any type
+        except BaseException as error:  # libraries raise exceptions of any type, polars its `PanicException`
             self._failed = True
             self._report(f"failed and is disabled ({_cause(error)}); training continues without it")
 
@@ -111,6 +111,6 @@ class BackgroundSink:
             self._problems.append(f"the sink {self.name} {sentence}")
 
 
-def _cause(error: Exception) -> str:
+def _cause(error: BaseException) -> str:
     text = " ".join(str(error).split())
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -18,8 +18,9 @@ from pathlib import Path
 import msgspec
 
 from atari_dqn.errors import DamagedError
-from atari_dqn.files.atomic import exists, write_json_atomically, writing
+from atari_dqn.files.atomic import exists, write_json_atomically
 from atari_dqn.files.documents import MOST_INT, checked, read_json, read_run_file
+from atari_dqn.files.failures import writing
 from atari_dqn.telemetry.events import Row
 
 Place = tuple[int, int]
