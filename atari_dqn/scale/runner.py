@@ -95,7 +95,7 @@ class Runner:
         recorded = read_failure(self.folder.failure(member.name))
         if recorded is not None and not self.folder.has_finished(member.name):
             return Outcome(kind="failed", failure=recorded)  # by another command, since this one began
-        crash_count = CrashCount(self.folder.newest_checkpoint(member.name))
+        crash_count = CrashCount(self.folder.progress(member.name))
         while not self.stop.is_set():
             if self.folder.has_finished(member.name):
                 return Outcome(kind="finished")
@@ -106,7 +106,7 @@ class Runner:
             if not held.is_held():
                 return Outcome(kind="lost")
             held.set_process(0, 0)
-            crashes = crash_count.add(self.folder.newest_checkpoint(member.name))
+            crashes = crash_count.add(self.folder.progress(member.name))
             ended = self._ended(member, code, crashes, start)
             if ended is not None:
                 return ended

@@ -65,7 +65,7 @@ def _kill(stale: Lease, held: HeldLease) -> None:
     deadline = time.monotonic() + _PATIENCE_SECONDS
     due = time.monotonic() + held.lease.period_seconds
     while stale.process and is_running(stale.process, stale.process_started):
-        with suppress(ProcessLookupError):
+        with suppress(ProcessLookupError, PermissionError):  # another user's is named below
             os.killpg(stale.process, signal.SIGKILL)
         if time.monotonic() > deadline:
             raise UserError(

@@ -34,7 +34,7 @@ class ActorMeter:
         """Note the time at which weights were published."""
         self._published_at[version] = self._now()
         if len(self._published_at) > _VERSIONS_KEPT:
-            del self._published_at[min(self._published_at)]
+            del self._published_at[next(iter(self._published_at))]  # the earliest
 
     def stored(self, fragment: Fragment, updates: int) -> None:
         """Add a fragment, stored after `updates` updates."""

@@ -4,7 +4,9 @@
 
 RUN.plan holds exit codes, one for each call; `-9` kills the process, `wait:N` waits for SIGTERM, then makes
 RUN/stopped and ends with N, or 143 for `wait`, `checkpoint:N` makes a checkpoint of a new step and ends with
-N, `finished:N` writes a summary and ends with N. Without the file it ends with 0.
+N, `game:N` finishes a game of an evaluation and ends with N, `finished:N` writes a summary and ends with N,
+`after:N` waits until N runs have finished, then ends with 0.
+Without the file it ends with 0.
 Exit code 0 writes a summary. Each call appends its words and its environment to RUN.calls.
 """
 
@@ -30,6 +32,14 @@ step = steps[number] if number < len(steps) else "0"
 if step.startswith("checkpoint:"):
     (run / "checkpoints" / f"step_{number:09d}").mkdir()
     step = step.partition(":")[2]
+if step.startswith("game:"):
+    with (run / "evaluation_progress.jsonl").open("a") as games:
+        games.write("{}\n")
+    step = step.partition(":")[2]
+if step.startswith("after:"):
+    while len(list(run.parent.glob("*/summary.json"))) < int(step.partition(":")[2]):
+        time.sleep(0.05)
+    step = "0"
 if step.startswith("wait"):
     stops: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, _: stops.append(number))

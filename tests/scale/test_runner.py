@@ -125,8 +125,11 @@ def test_a_member_whose_workers_end_over_and_over_is_given_up(
     assert len(calls(folder, member)) == 5
 
 
-def test_progress_resets_the_count_of_crashes(runner: Runner, folder: SweepFolder, member: Member):
-    plan(folder, member, "1 1 1 1 checkpoint:1 1 1 1 0")
+@pytest.mark.parametrize("progress", ["checkpoint", "game"])
+def test_progress_resets_the_count_of_crashes(
+    runner: Runner, folder: SweepFolder, member: Member, progress: str
+):
+    plan(folder, member, f"1 1 1 1 {progress}:1 1 1 1 0")
     assert runner.run(member, PLACE) == Outcome(kind="finished")
 
 

@@ -57,16 +57,16 @@ class Failure(msgspec.Struct, frozen=True):
 
 @dataclass
 class CrashCount:
-    """Counts the crashes of a run in a row without a new checkpoint between them."""
+    """Counts the crashes of a run in a row without any progress between them."""
 
-    newest: str
-    """The name of its newest checkpoint."""
+    progress: tuple[str, int]
+    """What `SweepFolder.progress` returned last."""
     count: int = 0
 
-    def add(self, newest: str) -> int:
-        """Count a crash, after which `newest` is the newest checkpoint; return the count."""
-        self.count = self.count + 1 if newest == self.newest else 1
-        self.newest = newest
+    def add(self, progress: tuple[str, int]) -> int:
+        """Count a crash, after which the run has come so far; return the count."""
+        self.count = self.count + 1 if progress == self.progress else 1
+        self.progress = progress
         return self.count
 
 

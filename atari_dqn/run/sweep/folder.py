@@ -96,6 +96,14 @@ class SweepFolder:
         names = () if is_closed(run.path) else (path.name for path in run.checkpoints.glob("step_*"))
         return max(names, key=named_step, default="")
 
+    def progress(self, name: str) -> tuple[str, int]:
+        """Return the newest checkpoint and the bytes of the games of an evaluation that have been played.
+
+        A training that ends and has changed neither has achieved nothing.
+        """
+        games = self.run(name).evaluation_progress
+        return self.newest_checkpoint(name), games.stat().st_size if is_file(games) else 0
+
     def written_bytes(self, name: str) -> int:
         """Compute the disk space of the checkpoints of a member, 0 before it begins."""
         return allocated_bytes(self.run(name).checkpoints)

@@ -213,8 +213,8 @@ class RaySite:
 
     def _died(self, name: str, reason: str) -> Outcome:
         """Return the outcome of a member whose worker or node has died: it goes on, unless it never does."""
-        newest = self._folder.newest_checkpoint(name)
-        if self._deaths.setdefault(name, CrashCount(newest)).add(newest) < MOST_CRASHES:
+        progress = self._folder.progress(name)
+        if self._deaths.setdefault(name, CrashCount(progress)).add(progress) < MOST_CRASHES:
             self._report(f"{name}: its Ray worker or node has ended ({reason}); it goes on")
             return Outcome(kind="lost")
         failure = Failure(
