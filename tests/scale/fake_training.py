@@ -5,7 +5,7 @@
 RUN.plan holds exit codes, one for each call; `-9` kills the process, `wait:N` waits for SIGTERM, then makes
 RUN/stopped and ends with N, or 143 for `wait`, `checkpoint:N` makes a checkpoint of a new step and ends with
 N, `game:N` finishes a game of an evaluation and ends with N, `finished:N` writes a summary and ends with N,
-`after:N` waits until N runs have finished, then ends with 0.
+`after:NAME` waits for a file of this name next to the run, then ends with 0.
 Without the file it ends with 0.
 Exit code 0 writes a summary. Each call appends its words and its environment to RUN.calls.
 """
@@ -37,7 +37,7 @@ if step.startswith("game:"):
         games.write("{}\n")
     step = step.partition(":")[2]
 if step.startswith("after:"):
-    while len(list(run.parent.glob("*/summary.json"))) < int(step.partition(":")[2]):
+    while not run.with_name(step.partition(":")[2]).exists():
         time.sleep(0.05)
     step = "0"
 if step.startswith("wait"):

@@ -192,11 +192,13 @@ def test_what_has_finished_is_known_also_if_a_run_does_not_fit(opened: OpenedSwe
 
 def test_runs_are_in_the_order_of_the_sweep_whichever_ends_first(opened: OpenedSweep):
     (opened.folder.path / name(1)).mkdir()
-    (opened.folder.path / f"{name(1)}.plan").write_text("after:3")  # so that it ends last
+    (opened.folder.path / f"{name(1)}.plan").write_text("after:others_have_ended")
     ends: list[str] = []
 
     def show(changed: Collection[str]) -> None:
         ends.extend(each for each in changed if opened.folder.has_finished(each) and each not in ends)
+        if len(ends) == 3:
+            (opened.folder.path / "others_have_ended").touch()
 
     result = scheduler(opened, show=show).run(opened.record.members)
     assert ends[-1] == name(1)
