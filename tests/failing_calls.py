@@ -158,7 +158,7 @@ def _wrong_ending(finished: Finished, failed_path: str, path: Path) -> Iterator[
     """Check a command's ending and yield each fault. `failed_path`: path of the failed call, if any."""
     if "Traceback" in finished.output:
         yield f"a traceback: {finished.output[-1500:]}"
-    if finished.code not in (0, 2, 4):
+    if finished.code not in (0, 2, 4, 5):
         yield f"exit {finished.code}: {finished.output[-600:]}"
     if finished.code and failed_path and not _names(finished.output, failed_path, path):
         yield f"a call on {failed_path} failed, but the output does not name it: {finished.output[-600:]}"
