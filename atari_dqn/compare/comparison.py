@@ -164,7 +164,7 @@ def compare_readable(
 ) -> Comparison:
     """Compare those of several paths that are readable runs, and list the others in `left_out`.
 
-    Raise `UserError` if none is readable; for a single path, raise the error of that path.
+    If none is readable, raise `DamagedError` if one is damaged, else `UserError`; for a single path, its own.
     """
     options: dict[str, Any] = {"at_frames": at_frames, "to_score": to_score, "human_table": human_table}
     try:
@@ -180,7 +180,9 @@ def compare_readable(
     if len(unreadable) == 1:
         raise unreadable[0].error
     reasons = "; ".join(str(each.error) for each in unreadable)
-    raise UserError(f"none of {len(unreadable)} paths is a run that can be compared: {reasons}")
+    is_damage = any(isinstance(each.error, DamagedError) for each in unreadable)
+    kind = DamagedError if is_damage else UserError
+    raise kind(f"none of {len(unreadable)} paths is a run that can be compared: {reasons}")
 
 
 def _left_out(path: Path, options: Mapping[str, Any]) -> LeftOut | None:

@@ -28,7 +28,7 @@ from atari_dqn.files.documents import check_types, checked
 from atari_dqn.formatting import printable
 from atari_dqn.run.archive.opening import opened_run
 from atari_dqn.run.directory import RunDirectory
-from atari_dqn.run.logged_events import last_ending
+from atari_dqn.run.logged_events import current_budget, last_ending
 from atari_dqn.run.provenance import Provenance
 from atari_dqn.run.recorded_protocols import recorded_protocols
 from atari_dqn.spec.digest import cannot_change_results
@@ -117,6 +117,8 @@ class Run:
     training_games: Curve | None
     """The return of each training game; None for an archive, which has no table of them."""
     elapsed_seconds: Curve
+    logged_budget_frames: int | None
+    """The budget in emulator frames that its last resume recorded; None without a resume."""
     ending: str
     """How it ended before its final evaluation, a value of `ENDINGS`; empty if the log does not say so."""
     torn: tuple[str, ...]
@@ -134,12 +136,13 @@ class Run:
 
     @property
     def finished(self) -> bool:
-        """Whether the run has a final evaluation."""
-        return any(evaluation.kind == "final" for evaluation in self.evaluations)
+        """Whether the run has a final evaluation, at its present budget if it was resumed."""
+        has_final = any(evaluation.kind == "final" for evaluation in self.evaluations)
+        return has_final and self.final_frames >= (self.logged_budget_frames or 0)
 
     @property
     def final_frames(self) -> int:
-        """Emulator frames at the final evaluation; 0 for an unfinished run."""
+        """Emulator frames at the last final evaluation; 0 without one."""
         return max((each.env_frames for each in self.evaluations if each.kind == "final"), default=0)
 
     @property
@@ -155,8 +158,8 @@ class Run:
 
     @property
     def total_frames(self) -> int:
-        """The budget of the spec in emulator frames, which `dqn resume --frames` may have raised."""
-        return int(self.values["training.total_frames"])
+        """The budget in emulator frames: that of the spec, or a later one by `dqn resume --frames`."""
+        return self.logged_budget_frames or int(self.values["training.total_frames"])
 
     @property
     def iteration_frames(self) -> int:
@@ -228,6 +231,7 @@ def _run(path: Path, directory: RunDirectory, tables: Mapping[str, Table], games
         training_returns=_curve(tables["update_log"].columns),
         training_games=None if games is None else _curve(games.columns),
         elapsed_seconds=_curve(tables["throughput_log"].columns),
+        logged_budget_frames=current_budget(directory.events),
         ending=last_ending(directory.events),
         torn=tuple(f"{name}.csv" for name, table in tables.items() if table.torn),
     )

@@ -341,6 +341,14 @@ def test_a_run_that_ended_early_is_left_out_with_how_it_ended(tmp_path: Path, ki
     assert warned(compared(run), f"seed 1 {words}")
 
 
+def test_a_run_whose_budget_was_raised_is_not_finished_before_its_new_end(tmp_path: Path):
+    run = make_run(tmp_path / "run", [-20.0, -10.0])
+    extended = {"kind": "extended", "step": 1, "data": {"total_frames": 9_000_000}}
+    interrupted = {"kind": "interrupted", "step": 2, "data": {}}
+    (run / "events.jsonl").write_text(f"{json.dumps(extended)}\n{json.dumps(interrupted)}\n")
+    assert warned(compared(run), "seed 1 was interrupted at 1,000,000 of 9,000,000 frames")
+
+
 def test_a_run_that_ended_before_the_requested_frame_is_left_out_with_how_it_ended(tmp_path: Path):
     run = log(make_run(tmp_path / "run", [-20.0], finished=False), "halted")
     words = "seed 1 has 500,000 of 1,000,000 frames: it was halted"

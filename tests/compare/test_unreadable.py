@@ -14,7 +14,7 @@ from atari_dqn.cli.compare import compare
 from atari_dqn.compare.comparison import Comparison, compare_readable
 from atari_dqn.compare.document import comparison_document
 from atari_dqn.compare.output.page import page
-from atari_dqn.errors import UserError
+from atari_dqn.errors import DamagedError
 from atari_dqn.files.atomic import json_document, sha256_of_file
 from atari_dqn.run.directory import RunDirectory
 from runs import make_run
@@ -188,7 +188,7 @@ def test_nothing_left_is_the_user_s_mistake(dqn: Dqn, tmp_path: Path):
 
 def test_nothing_left_names_every_reason(outputs: Path):
     (outputs / "good2" / "eval_log.csv").unlink()
-    with pytest.raises(UserError, match=r"eval_log.csv: is missing.*; .*notes is not a run directory"):
+    with pytest.raises(DamagedError, match=r"eval_log.csv: is missing.*; .*notes is not a run directory"):
         compared(outputs / "good2", outputs / "notes")
 
 
